@@ -8,6 +8,7 @@ import pytest
 
 from tests.fixtures.browser import AXE, MARKS, SCHEMES, SECONDS, violations
 from tests.fixtures.browser import browser as browser
+from tests.fixtures.browser import signed_in as signed_in
 from tests.fixtures.local_cluster import wait_for
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -17,21 +18,13 @@ pytestmark = MARKS
 
 
 @pytest.fixture
-def page(cluster, browser):
-    """Signed in, on the dashboard."""
-    context = browser.new_context(base_url=cluster.address, viewport={"width": 1280, "height": 850})
-    page = context.new_page()
-    page.set_default_timeout(60 * SECONDS)
+def page(cluster, signed_in):
+    """On the dashboard."""
     expect.set_options(timeout=60 * SECONDS)
-    page.goto("/experiments")
-    expect(page.get_by_role("button", name="Sign in")).to_be_visible()
-    page.keyboard.press("Enter")
-    # Where one wanted to go before signing in.
-    expect(page).to_have_url(re.compile("/det/experiments$"))
+    page = signed_in(cluster)
     page.goto("/")
     expect(page.get_by_role("heading", name="Dashboard")).to_be_visible()
-    yield page
-    context.close()
+    return page
 
 
 @pytest.fixture
@@ -45,6 +38,15 @@ entrypoint: python3 3_search.py
 hyperparameters: {growth: 1}
 searcher: {name: single, metric: weight, max_length: 5000}
 """
+
+
+def test_whoever_signs_in_comes_to_where_they_wanted_to_go(page):
+    page.context.clear_cookies()
+    page.goto("/experiments")
+    expect(page.get_by_role("button", name="Sign in")).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("/det/experiments$"))
+    expect(page.get_by_role("heading", name="Experiments")).to_be_visible()
 
 
 def test_pause_activate_fork_and_kill_as_from_the_command(cluster, page, examples):

@@ -1,6 +1,5 @@
 """Lists and stories of the web UI in a browser: by the keyboard, with hostile names, as guides say."""
 
-import json
 import re
 import shutil
 from pathlib import Path
@@ -9,6 +8,8 @@ import pytest
 
 from tests.fixtures.browser import AXE, MARKS, SECONDS
 from tests.fixtures.browser import browser as browser
+from tests.fixtures.browser import create as create
+from tests.fixtures.browser import signed_in as signed_in
 from tests.fixtures.local_cluster import wait_for
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -18,23 +19,11 @@ pytestmark = MARKS
 
 
 @pytest.fixture
-def context(cluster, browser):
-    made = browser.new_context(
-        base_url=cluster.address, viewport={"width": 1280, "height": 850}, accept_downloads=True
-    )
-    made.set_default_timeout(60 * SECONDS)
+def page(cluster, signed_in):
+    """On the dashboard."""
     expect.set_options(timeout=60 * SECONDS)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def page(context):
-    """Signed in, on the dashboard."""
-    page = context.new_page()
+    page = signed_in(cluster)
     page.goto("/det/dashboard")
-    expect(page.get_by_role("button", name="Sign in")).to_be_visible()
-    page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Dashboard")).to_be_visible()
     return page
 
@@ -42,29 +31,6 @@ def page(context):
 @pytest.fixture
 def examples(tmp_path):
     return shutil.copytree(EXAMPLES, tmp_path / "core_api")
-
-
-@pytest.fixture
-def create(cluster, tmp_path):
-    """Submits an experiment of a small script; returns its id."""
-
-    def submit(name, script="print('done')", wait=True, **config):
-        folder = tmp_path / f"context{len(list(tmp_path.iterdir()))}"
-        folder.mkdir()
-        (folder / "run.py").write_text(script)
-        whole = {
-            "name": name,
-            "entrypoint": "python3 run.py",
-            "max_restarts": 0,
-            "searcher": {"name": "single", "metric": "loss", "max_length": 1},
-        }
-        (folder / "config.yaml").write_text(json.dumps(whole | config))
-        id = cluster.create("config.yaml", folder)
-        if wait:
-            cluster.wait_for_end(id)
-        return id
-
-    return submit
 
 
 REPORTS = """
@@ -299,12 +265,12 @@ def test_a_failed_distributed_trial_is_explained_one_click_from_the_dashboard(pa
     expect(page.get_by_text("the shard is missing").first).to_be_visible()
 
 
-def test_a_slot_is_drained_and_opened_again_by_administrators(page, context):
+def test_a_slot_is_drained_and_opened_again_by_administrators(page):
     agent = page.locator('table[aria-label="Agents"] td.name button')
     page.goto("/det/clusters")
     agent.click()
     expect(page.get_by_role("button", name=re.compile("^Drain slot 0"))).to_be_disabled()
-    context.clear_cookies()
+    page.context.clear_cookies()
     page.goto("/det/dashboard")
     page.get_by_label("User").fill("admin")
     page.get_by_role("button", name="Sign in").click()

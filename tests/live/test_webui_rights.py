@@ -7,6 +7,7 @@ import requests
 
 from tests.fixtures.browser import MARKS, SECONDS
 from tests.fixtures.browser import browser as browser
+from tests.fixtures.browser import signed_in as signed_in
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 expect = playwright.expect
@@ -25,15 +26,10 @@ def admin(cluster):
 
 
 @pytest.fixture
-def page(cluster, admin, browser):
+def page(cluster, signed_in):
     """Signed in as an administrator."""
-    context = browser.new_context(base_url=cluster.address, viewport={"width": 1280, "height": 850})
-    context.set_default_timeout(60 * SECONDS)
     expect.set_options(timeout=60 * SECONDS)
-    token = admin.headers["Authorization"].removeprefix("Bearer ")
-    context.add_cookies([{"name": "auth", "value": token, "url": cluster.address}])
-    yield context.new_page()
-    context.close()
+    return signed_in(cluster, "admin")
 
 
 def test_a_group_is_filled_given_a_role_and_removed(cluster, admin, page):

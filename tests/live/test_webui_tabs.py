@@ -7,6 +7,7 @@ import pytest
 
 from tests.fixtures.browser import AXE, MARKS, SECONDS, violations
 from tests.fixtures.browser import browser as browser
+from tests.fixtures.browser import create as create
 from tests.fixtures.browser import signed_in as signed_in
 from tests.fixtures.local_cluster import wait_for
 
@@ -19,29 +20,6 @@ pytestmark = MARKS
 def page(cluster, signed_in):
     expect.set_options(timeout=60 * SECONDS)
     return signed_in(cluster)
-
-
-@pytest.fixture
-def create(cluster, tmp_path):
-    """Submits an experiment of a small script; returns its id."""
-
-    def submit(name, script="print('done')", wait=True, **config):
-        folder = tmp_path / f"context{len(list(tmp_path.iterdir()))}"
-        folder.mkdir()
-        (folder / "run.py").write_text(script)
-        whole = {
-            "name": name,
-            "entrypoint": "python3 run.py",
-            "max_restarts": 0,
-            "searcher": {"name": "single", "metric": "loss", "max_length": 1},
-        }
-        (folder / "config.yaml").write_text(json.dumps(whole | config))
-        id = cluster.create("config.yaml", folder)
-        if wait:
-            cluster.wait_for_end(id)
-        return id
-
-    return submit
 
 
 SLEEPS = "import time; time.sleep(600)"
