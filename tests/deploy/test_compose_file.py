@@ -12,6 +12,7 @@ import pytest
 import sqlalchemy as sa
 import yaml
 
+from services.archive.settings import Settings as ArchiveSettings
 from services.kit.settings import ServiceSettings, load
 from tests.fixtures.compose import FILE, OURS, SERVICES, interpolated, own_volumes, read_file, volumes
 from worker.settings import WorkerSettings
@@ -25,6 +26,8 @@ def settings_of(name):
         return WorkerSettings
     if name == "intake":
         return ServiceSettings
+    if name == "archive":
+        return ArchiveSettings
     return importlib.import_module(f"services.{name}.app").SERVICE.settings
 
 

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from services.kit import broker
 from services.kit.blobs import s3_client
-from tests.fixtures.compose import REQUIRED, SERVICES, own_volumes, read_file, volumes
+from tests.fixtures.compose import REQUIRED, SERVICES, WITH_DATABASE, own_volumes, read_file, volumes
 from tests.fixtures.local_cluster import LocalCluster, wait_for
 from tests.fixtures.other_users import interpreter
 from tests.fixtures.s3_server import KEY, SECRET, s3_server
@@ -245,13 +245,13 @@ def test_an_experiment_goes_through_the_stack(tmp_path, stack, postgres_url, s3_
         assert stored[f"checkpoints/{checkpoint['uuid']}/weights"] == 1000
     assert any(name.startswith("blobs/") for name in stored), "the code of the experiment"
 
-    assert positions(postgres_url).keys() == set(SERVICES)
+    assert positions(postgres_url).keys() == set(WITH_DATABASE)
     assert min(positions(postgres_url).values()) > 0
     for name, port in stack.health_ports.items():
         assert requests.get(f"http://127.0.0.1:{port}/healthz", timeout=60).text == "ok\n", name
         numbers = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=60).text
         sizes = re.findall(rf'^steadfast_database_bytes{{owner="{name}"}} (\S+)$', numbers, re.MULTILINE)
-        assert len(sizes) == (name in SERVICES)
+        assert len(sizes) == (name in WITH_DATABASE)
         assert all(float(size) > 0 for size in sizes)
 
 

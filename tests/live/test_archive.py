@@ -4,6 +4,7 @@ import pytest
 
 from det_contracts import subjects
 from tests.fixtures.local_cluster import wait_for
+from tests.fixtures.s3_server import BUCKET, KEY, SECRET, s3_server
 
 pytestmark = pytest.mark.timeout(300)
 PLAN = {"slots": 2}
@@ -24,10 +25,24 @@ with det.core.init() as core:
 OWNERS = ("gateway", "metrics", "searcher", "scheduler", "checkpoints")
 
 
+@pytest.fixture(params=["directory", pytest.param("bucket", marks=pytest.mark.full)])
+def place(request, tmp_path):
+    """Where the archive lies, as settings."""
+    if request.param == "directory":
+        yield {"STEADFAST_ARCHIVE": str(tmp_path / "archive")}
+        return
+    with s3_server(tmp_path) as url:
+        yield {
+            "STEADFAST_ARCHIVE": f"s3://{BUCKET}/archive",
+            "STEADFAST_S3_ENDPOINT_URL": url,
+            "STEADFAST_S3_ACCESS_KEY": KEY,
+            "STEADFAST_S3_SECRET_KEY": SECRET,
+        }
+
+
 @pytest.fixture
-def cluster(local_cluster, tmp_path):
-    settings = {
-        "STEADFAST_ARCHIVE": str(tmp_path / "archive"),
+def cluster(local_cluster, place):
+    settings = place | {
         "STEADFAST_ARCHIVE_SEGMENT_EVENTS": "100",
         "STEADFAST_ARCHIVE_KEEP_EVENTS": "0",
         "STEADFAST_ARCHIVE_KEEP_DAYS": "0",
