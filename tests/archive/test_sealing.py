@@ -304,7 +304,7 @@ def test_an_unknown_fact_about_the_archive_stops_it(tmp_path):
         body = draft(event, "later").body.replace(b'"version":1', b'"version":9')
         await place.stream.append(Draft(SEALED, body, "later"))
         for work in (place.seal(), place.cutter.cut(ALL)):
-            with pytest.raises(BadSegment, match="unknown way"):
+            with pytest.raises(BadSegment, match="unknown format"):
                 await work
 
     asyncio.run(work())
