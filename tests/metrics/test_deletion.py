@@ -3,7 +3,7 @@
 import pytest
 
 from det_contracts import subjects
-from det_contracts.events import searcher
+from det_contracts.events import scheduler, searcher
 from det_contracts.queries import BestValidation, LogPage, Reports, TrialSummaries
 from services.metrics import react
 from tests.metrics.world import lines, reports, validation
@@ -103,3 +103,13 @@ def test_many_decisions_about_one_trial_are_stated_in_portions(world, monkeypatc
         world.add(*some).fold()
     assert [one.number for one in stated] == list(range(1, 11))
     assert not world.state.findings
+
+
+def test_the_lines_of_a_task_that_is_forgotten_go(world, tables):
+    world.add(lines("a line", task="mine"), lines("a line", task="other")).fold()
+    tables.save(world)
+    world.add(scheduler.TaskForgotten("mine", 1, "it ended long ago")).fold()
+    tables.save(world)
+    found = {task: len(tables.ask(LogPage(task_id=task))["lines"]) for task in ("mine", "other")}
+    assert found == {"mine": 0, "other": 1}
+    assert [key.partition(".")[0] for key in world.state.sources] == ["other"]
