@@ -33,8 +33,8 @@ $(VENV)/.installed: constraints.txt pyproject.toml contracts/pyproject.toml sdk/
 
 # torch is for examples only; the platform and the SDK's core do without.
 $(VENV)/.examples: constraints.txt | $(VENV)/.installed
-	@echo "installing torch, transformers, Keras and scikit-learn for the examples ..."
-	@$(INSTALL) --no-compile torch scikit-learn transformers accelerate keras
+	@echo "installing torch, transformers, Lightning, Keras and scikit-learn for the examples ..."
+	@$(INSTALL) --no-compile torch scikit-learn transformers accelerate keras lightning
 	@$(BIN)/python -m compileall -q -j 0 -x '$(SELDOM)' $(VENV)/lib >/dev/null || :
 	@touch $@
 

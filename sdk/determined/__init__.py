@@ -16,7 +16,10 @@ from determined import core, errors, util  # isort: skip
 LOG_FORMAT = "%(levelname)s: [%(process)s] %(name)s: %(message)s"
 
 _LAZY = frozenset(
-    {"common", "constants", "experimental", "pytorch", "searcher", "tensorboard", "transformers"}
+    {
+        *("common", "constants", "experimental", "lightning", "pytorch", "searcher", "tensorboard"),
+        "transformers",
+    }
 )
 
 _absent.install()
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from determined import common as common
     from determined import constants as constants
     from determined import experimental as experimental
+    from determined import lightning as lightning
     from determined import pytorch as pytorch
     from determined import searcher as searcher
     from determined import tensorboard as tensorboard

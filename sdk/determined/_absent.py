@@ -73,16 +73,12 @@ TABLE: dict[str, str] = {
     "determined.launch.wrap_rank.forward_stream": _INSIDE,
     "determined.launch.wrap_rank.run_all": _INSIDE,
     "determined.layers": _INSIDE,
-    "determined.lightning": (
-        "the adapter is not offered: call Lightning's Trainer.fit() in a script that uses determined.core, "
-        "and report from a callback of Lightning"
-    ),
     "determined.load": _INSIDE,
     "determined.monkey_patch": _INSIDE,
     "determined.profiler": "call Trainer.configure_profiler(), or context.set_profiler() for torch's own",
     "determined.pytorch.deepspeed.DeepSpeedTrialController": _INSIDE,
     "determined.pytorch.dsat": "write a search method (determined.searcher), or search over the settings",
-    "determined.pytorch.lightning": "see determined.lightning",
+    "determined.pytorch.lightning": "use determined.lightning.DetCallback with Lightning's own Trainer",
     "determined.tensorboard.AzureTensorboardManager": _EVENT_FILES,
     "determined.tensorboard.S3TensorboardManager": _EVENT_FILES,
     "determined.tensorboard.SharedFSTensorboardManager": _EVENT_FILES,

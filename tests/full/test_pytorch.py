@@ -161,3 +161,27 @@ def test_two_processes_of_hugging_face(cluster, digits):
     # Both share an epoch, and the pause left no gap.
     assert {("validation", 94 * n) for n in range(1, 13)} <= set(found)
     assert found["validation", 94 * 12]["eval_accuracy"] > 0.8
+
+
+@pytest.fixture
+def lightning_digits(tmp_path):
+    pytest.importorskip("lightning", reason="lightning is not installed")
+    return shutil.copytree(EXAMPLE.parent / "lightning_digits", tmp_path / "lightning")
+
+
+def test_a_trainer_of_lightning(cluster, lightning_digits):
+    calm, rough = (cluster.create("const.yaml", lightning_digits, *SEEDED) for _ in range(2))
+    wait_for(lambda: cluster.get(f"experiments/{rough}/checkpoints")["checkpoints"], 120, "a checkpoint")
+    pause_and_go_on(cluster, rough)
+    expected, found = of_hugging_face(cluster, calm), of_hugging_face(cluster, rough)
+    epochs = [("validation", 94 * n) for n in range(1, 13)]
+    for rows in (expected, found):
+        assert [at for at in rows if at[0] == "validation"] == epochs
+        assert rows[epochs[-1]]["val_accuracy"] > 0.93
+
+
+def test_two_processes_of_lightning(cluster, lightning_digits):
+    id = cluster.create("distributed.yaml", lightning_digits, *SEEDED)
+    found = of_hugging_face(cluster, id)
+    # Both share an epoch of 1,500 images in batches of 16.
+    assert found["validation", 47 * 12]["val_accuracy"] > 0.9

@@ -144,7 +144,7 @@ def test_it_opens_at_what_failed_first_and_errors_are_a_key_away(page):
     expect(page.locator(".line.chosen .text")).to_have_text("ERROR lost rank 1")
     page.keyboard.press("Home")
     see(page, "step 1 of many")
-    page.get_by_role("button", name="Line 20,033").click()
+    page.get_by_role("button", name="Line 20,034").click()
     see(page, "lost rank 1")
 
 

@@ -15,8 +15,9 @@ SCRIPTS = (
     *("core_api_mnist/model_def_adaptive", "core_api_mnist/model_def_checkpoints"),
     *("custom_search/remote", "custom_search/search", "keras_digits/model_def", "pbt_digits/train"),
     *("pytorch_mnist/model_def", "pytorch_mnist/train", "transformers_digits/train"),
+    "lightning_digits/train",
 )
-OTHERS = ("keras", "numpy", "sklearn", "sklearn/datasets", "torch", "transformers")
+OTHERS = ("keras", "numpy", "sklearn", "sklearn/datasets", "torch", "transformers", "lightning")
 """Libraries of the examples, whose own types are not what is tried here, and take long to read."""
 CLIENT = """\
 from determined.experimental import client, core_v2

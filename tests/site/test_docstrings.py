@@ -15,6 +15,7 @@ MODULES = {
     "keras": ("determined.keras",),
     "deepspeed": ("determined.pytorch.deepspeed",),
     "transformers": ("determined.transformers",),
+    "lightning": ("determined.lightning",),
     "client": ("determined.experimental.client",),
     "searcher": ("determined.searcher",),
 }

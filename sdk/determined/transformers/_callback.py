@@ -11,8 +11,8 @@ from typing import Any
 import transformers
 
 from determined import core
+from determined._training.pace import Pace
 from determined.transformers import _folders
-from determined.transformers._pace import Pace
 from determined.transformers._weights import restore_renamed
 
 logger = logging.getLogger("determined.transformers")

@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
 pytest.importorskip("accelerate", reason="accelerate is not installed")
 
-from determined.transformers import _pace  # noqa: E402 - needs torch
+from determined._training import pace as _pace  # noqa: E402 - needs torch
 from tests.sdk.pytorch.trial_process import TrialProcess  # noqa: E402 - needs torch
 
 # Models this small gain nothing from a second thread, whose waiting takes a whole core.

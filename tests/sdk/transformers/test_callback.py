@@ -10,7 +10,8 @@ import torch
 import transformers
 
 import determined as det
-from determined.transformers import DetCallback, _pace
+from determined._training import pace as _pace
+from determined.transformers import DetCallback
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
 

@@ -1,0 +1,229 @@
+"""Joins Lightning's Trainer to the search, the metrics and the checkpoints of a trial."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import lightning.pytorch as pl
+from lightning.pytorch.callbacks import Checkpoint
+
+from determined import core
+from determined._training.pace import Pace
+from determined.lightning._metrics import Metrics
+from determined.lightning._stored import Stored
+
+logger = logging.getLogger("determined.lightning")
+
+
+class DetCallback(Checkpoint):  # type: ignore[misc]
+    """A callback of Lightning's Trainer that reports metrics and progress, stores checkpoints, resumes, and
+    stops when the platform asks for it.
+
+    Pass `ckpt_path` to `fit()`. Off cluster it does nothing. A trial that is preempted ends `fit()` as if it
+    were complete. `searcher.max_length` counts training batches or epochs; a bare number counts batches.
+    The callback ends the training: give the Trainer `max_epochs=-1`, or at least as many epochs.
+
+    Example:
+        ```python
+        with det.core.init(distributed=distributed) as core_context:
+            callback = DetCallback(core_context)
+            trainer = lightning.Trainer(max_epochs=callback.max_epochs or 10, callbacks=[callback])
+            trainer.fit(model, data, ckpt_path=callback.ckpt_path)
+        ```
+    """
+
+    def __init__(self, core_context: core.Context, every_n_epochs: int = 1) -> None:
+        """Fetch the trial's latest checkpoint, and read what the search asks for.
+
+        Args:
+            core_context: The Core API of this process.
+            every_n_epochs: Store a checkpoint after so many epochs; 0: only at the end of what the search
+                asks for, and when the run is to leave.
+
+        Raises:
+            ValueError: `searcher.max_length` is in records, which the Trainer does not count.
+        """
+        super().__init__()
+        self.core_context = core_context
+        self.current_op: core.SearcherOperation | None = None
+        self.searcher_metric: str | None = None
+        self.searcher_unit = "batches"
+        self._every_n_epochs = every_n_epochs
+        self._batches = 0
+        """Training batches of the trial so far."""
+        self._closing = False
+        self._leaving = False
+        info = core_context.info
+        self._trial = info.trial if info is not None and info.task_type == "TRIAL" else None
+        self._distributed = core_context.distributed
+        self._chief = self._distributed.rank == 0
+        self._pace = Pace(self._distributed)
+        self._metrics = Metrics(core_context)
+        self._stored: Stored | None = None
+        self._ops: Iterator[core.SearcherOperation] = iter(())
+        if info is not None and self._trial is not None:
+            self._stored = Stored(core_context, self._trial.trial_id, info.latest_checkpoint)
+            self._ops = iter(core_context.searcher.operations())
+            self.current_op = next(self._ops, None)
+            self._read_searcher(self._trial._config.get("searcher") or {})
+
+    @property
+    def ckpt_path(self) -> str | None:
+        """The checkpoint to resume from, for `Trainer.fit()`; None at the beginning."""
+        return str(self._stored.resume) if self._stored and self._stored.resume else None
+
+    @property
+    def max_epochs(self) -> int | None:
+        """-1 on a cluster, where the search says how far to train; None off cluster."""
+        return -1 if self._trial is not None else None
+
+    def _read_searcher(self, searcher: dict[str, Any]) -> None:
+        unit = self.core_context.searcher.get_configured_units()
+        self.searcher_unit = "batches" if unit is None else unit.value.lower()
+        self.searcher_metric = searcher.get("metric")
+        if self.searcher_unit == "records":
+            raise ValueError("searcher.max_length in records does not fit Lightning: use batches or epochs")
+
+    # -- what Lightning keeps with a checkpoint
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint keeps of this callback.
+
+        Returns:
+            The training batches of the trial so far.
+        """
+        return {"batches": self._batches}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take up what `state_dict` gave.
+
+        Args:
+            state_dict: As it was stored.
+        """
+        self._batches = state_dict["batches"]
+
+    # -- events of the Trainer
+
+    def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Take another trial's weights where the search starts from its checkpoint.
+
+        Args:
+            trainer: The Trainer.
+            pl_module: The model that is trained.
+        """
+        if self._stored is not None:
+            self._stored.begin(pl_module)
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """End at once where the search asks for nothing more.
+
+        Args:
+            trainer: The Trainer.
+            pl_module: The model that is trained.
+        """
+        if self._trial is not None and self.current_op is None:
+            trainer.should_stop = True
+
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Count the batch, report, and look whether the search has enough or the run is to leave.
+
+        Args:
+            trainer: The Trainer.
+            pl_module: The model that is trained.
+            outputs: Not used.
+            batch: Not used.
+            batch_idx: Not used.
+        """
+        self._batches += 1
+        if self._trial is None:
+            return
+        if self._batches % max(1, trainer.log_every_n_steps) == 0:
+            self._metrics.train(trainer, self._batches)
+        if self.searcher_unit == "batches" and self._is_reached(self._batches):
+            # Before it stops, the Trainer validates.
+            self._closing = trainer.should_stop = True
+        elif self._pace.is_due(self._batches):
+            self._progress(float(self._batches if self.searcher_unit == "batches" else trainer.current_epoch))
+            # At the end of an epoch it leaves behind the validation, which would be missing otherwise.
+            if not trainer.is_last_batch:
+                self._leave_if_told(trainer)
+
+    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Remember which metrics there were: what changes now is of the validation.
+
+        Args:
+            trainer: The Trainer.
+            pl_module: The model that is trained.
+        """
+        self._metrics.before_validation(trainer)
+
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Report the validation, and complete the operation that waits for it.
+
+        Args:
+            trainer: The Trainer.
+            pl_module: The model that is trained.
+        """
+        if self._trial is None or trainer.sanity_checking:
+            self._metrics.after_validation(trainer)
+            return
+        self._metrics.validated(trainer, self._batches)
+        if self._closing:
+            self._finish(trainer)
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Report the epoch, complete the operation of the search when it is long enough, store a checkpoint.
+
+        Args:
+            trainer: The Trainer.
+            pl_module: The model that is trained.
+        """
+        if self._trial is None or self._leaving:
+            return
+        self._metrics.train(trainer, self._batches)
+        epochs = trainer.current_epoch + 1
+        if self._closing or (self.searcher_unit == "epochs" and self._is_reached(epochs)):
+            self._finish(trainer)
+            return
+        if self._every_n_epochs and epochs % self._every_n_epochs == 0:
+            self._store(trainer)
+        self._leave_if_told(trainer)
+
+    # -- operations
+
+    def _is_reached(self, done: int) -> bool:
+        return self.current_op is not None and done >= self.current_op.length
+
+    def _progress(self, done: float) -> None:
+        if self._chief and self.current_op is not None:
+            self.current_op.report_progress(done)
+
+    def _finish(self, trainer: pl.Trainer) -> None:
+        """Complete the operation, store a checkpoint; go on with the next operation, or end."""
+        self._closing = False
+        if self._chief and self.current_op is not None:
+            self.current_op.report_completed(self._metrics.value(str(self.searcher_metric)))
+        self._store(trainer)
+        self.current_op = next(self._ops, None)
+        trainer.should_stop = self.current_op is None
+        self._leaving = self.current_op is None
+
+    # -- preemption and checkpoints
+
+    def _leave_if_told(self, trainer: pl.Trainer) -> None:
+        if self.core_context.preempt.should_preempt(auto_ack=False):
+            self._leaving = True
+            self._store(trainer)
+            if self._chief:
+                self.core_context.preempt.acknowledge_preemption_signal()
+            # It is in a hurry: the Trainer would validate before it stops.
+            trainer.limit_val_batches = 0
+            trainer.should_stop = True
+
+    def _store(self, trainer: pl.Trainer) -> None:
+        if self._stored is not None:
+            self._stored.store(trainer, self._batches)
