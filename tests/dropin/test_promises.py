@@ -1,0 +1,118 @@
+"""The five guides of 0.25, promise by promise: `promises.txt` says how each is held."""
+
+import importlib
+import inspect
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+from det_contracts import expconf
+from determined.cli.cli import ROOT as COMMANDS
+from determined.cli.grammar import Noun, find, read
+
+ROOT = Path(__file__).parents[2]
+STORAGE = {"checkpoint_storage": {"type": "shared_fs", "host_path": "/tmp"}}
+
+
+def promises():
+    guide = ""
+    for line in (ROOT / "tests/dropin/promises.txt").read_text().splitlines():
+        if line.startswith("=="):
+            guide = line.strip("= ")
+        elif line and not line.startswith("#"):
+            promise, _, held = line.partition(" | ")
+            kind, _, what = held.partition(": ")
+            yield pytest.param(kind, what, id=f"{guide}: {promise}")
+
+
+def holds_det(words):
+    typed = shlex.split(words)
+    if typed[0] == "-m":
+        typed = typed[2:]
+    found = find(COMMANDS, typed)
+    if isinstance(found.node, Noun):
+        return f"{found.path} names no verb"
+    if found.node.anything:
+        return f"{found.path} is not offered"
+    read(found.path, found.node, found.rest)
+    return ""
+
+
+def holds_conf(text):
+    expconf.complete(yaml.safe_load(text), defaults=[STORAGE], seed=1, name="x")
+    return ""
+
+
+def holds_py(words):
+    path, *names = words.split()
+    found = resolve(path)
+    if not names:
+        return ""
+    taken = inspect.signature(found).parameters
+    takes_all = any(one.kind is one.VAR_KEYWORD for one in taken.values())
+    missing = [] if takes_all else [name for name in names if name not in taken]
+    return f"{path} does not take {missing}" if missing else ""
+
+
+def resolve(path):
+    parts = path.split(".")
+    for length in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:length]))
+        except ModuleNotFoundError as error:
+            if not error.name or not path.startswith(error.name):
+                pytest.skip(f"{error.name} is not installed")
+            continue
+        for name in parts[length:]:
+            annotated = getattr(found, "__annotations__", {})
+            found = (
+                annotated[name] if name in annotated and not hasattr(found, name) else getattr(found, name)
+            )
+        return found
+    raise ModuleNotFoundError(path)
+
+
+def holds_launch(words):
+    module, *rest = words.split()
+    if importlib.util.find_spec(module) is None:
+        return f"there is no module {module}"
+    found = importlib.import_module(module)
+    if hasattr(found, "parse_args"):
+        found.parse_args(rest)
+    return ""
+
+
+def holds_file(path):
+    return "" if (ROOT / path).exists() else f"there is no {path}"
+
+
+def holds_has(words):
+    path, _, text = words.partition(" | ")
+    return "" if text in (ROOT / path).read_text() else f"{path} does not say '{text}'"
+
+
+def holds_test(name):
+    path, _, function = name.partition("::")
+    if not (ROOT / path).exists():
+        return f"there is no {path}"
+    there = not function or f"def {function}(" in (ROOT / path).read_text()
+    return "" if there else f"{path} has no test {function}"
+
+
+def holds_differs(words):
+    return holds_has(words)
+
+
+@pytest.mark.parametrize(("kind", "what"), list(promises()))
+def test_a_promise_is_held(kind, what):
+    assert globals()[f"holds_{kind}"](what) == ""
+
+
+def test_the_table_is_whole():
+    rows = list(promises())
+    assert len(rows) >= 150
+    assert {row.values[0] for row in rows} == {
+        *("det", "conf", "py", "launch", "file", "has", "test", "differs"),
+    }
