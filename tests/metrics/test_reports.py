@@ -210,6 +210,17 @@ def test_a_run_opens_with_its_first_accepted_report(world):
     assert (judged[2].archive.group, judged[2].archive.steps) == ("training", 15)
 
 
+def test_what_a_worker_samples_takes_nothing_of_the_training_along(world):
+    """Its steps are seconds since the run began: the second run's first sample is at 10."""
+    sampled = series("profile.process", [10], {"cpu": [1.0]})
+    world.add(reports(sampled), reports(training([50, 94], loss=[1.0, 2.0]), number=2))
+    world.add(reports(sampled, run=2), reports(training([94, 150], loss=[3.0, 4.0]), run=2, number=2))
+    world.fold()
+    archives = [recorded.event.archive for recorded in world.unsaved]
+    assert archives[:3] == [None, None, None]
+    assert (archives[3].group, archives[3].steps) == ("training", 94)
+
+
 def test_no_archive_before_there_is_anything_to_archive(world):
     world.add(reports(training([10], epoch=["bad"])), reports(training([10], loss=[1]), run=2)).fold()
     assert [recorded.event.archive for recorded in world.unsaved] == [None, None]

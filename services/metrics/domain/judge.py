@@ -27,6 +27,7 @@ from services.metrics.values import finite, number
 MOST_STEPS = 2**53
 MOST_REFUSALS = 8
 LONGEST_GROUP = 255
+SAMPLED = "profile."
 SHOWN = 300
 """Characters of a refusal: what is wrong may be as large as a message."""
 replace = msgspec.structs.replace
@@ -48,6 +49,8 @@ class Judge:
         self._position = position
         self._refusals = known.refusals
         self._before = 0
+        self._trains = False
+        """Whether something was taken that counts steps of the training."""
 
     def take(self) -> Trial:
         """Judge every report; returns the trial after them."""
@@ -62,7 +65,7 @@ class Judge:
             self._take_series(series)
         return replace(
             self._known.counting(self._batch),
-            opened=self._batch.run if self.pieces else self._known.opened,
+            opened=self._batch.run if self._trains else self._known.opened,
             decided=self._decided,
             refusals=self._refusals[-MOST_REFUSALS:],
         )
@@ -102,8 +105,11 @@ class Judge:
 
     def _accept(self, series: Series, places: Sequence[int], *, merges: bool) -> None:
         first = places[0]
-        if 0 < self._known.opened < self._batch.run and not self.pieces:
-            self.archive = Archive(self._batch.run, series.group, series.steps[first])
+        # What workers sample counts seconds: no step of the training that the run goes on from.
+        if not series.group.startswith(SAMPLED):
+            if 0 < self._known.opened < self._batch.run and not self._trains:
+                self.archive = Archive(self._batch.run, series.group, series.steps[first])
+            self._trains = True
         self.pieces.append(_piece(series, places, self._before, merges))
         # What is merged says something new about a validation only when it brings the searcher metric.
         if series.group == VALIDATION and not (merges and self._batch.searcher_metric not in series.columns):
