@@ -8,10 +8,12 @@ time on a shared PostgreSQL wait for each other.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 
 from services.kit.database import Database
+from services.kit.settings import BadSettings
 from services.kit.sqlite_files import set_aside_if_damaged
 
 VERSIONS = sa.table("alembic_version", sa.column("version_num"))
@@ -22,7 +24,8 @@ ONE_AT_A_TIME = sa.select(sa.func.pg_advisory_xact_lock(0x57EADFA57))
 def open_database(url: str, owner: str) -> Database:
     """The database of one service, migrated; with PostgreSQL in a schema named after the owner.
 
-    A damaged SQLite file is set aside, and an empty one made in its place.
+    A damaged SQLite file is set aside, and an empty one made in its place. Raises `BadSettings` for a
+    PostgreSQL database that cannot hold every text.
     """
     if url.startswith("postgresql"):
         url = _with_schema(url, owner)
@@ -38,6 +41,8 @@ def _with_schema(url: str, owner: str) -> str:
     if parsed.drivername == "postgresql":
         parsed = parsed.set(drivername="postgresql+psycopg")
     engine = sa.create_engine(parsed)
+    # Before anything is asked: in other encodings texts come as bytes, and what is asked first fails of that.
+    sa.event.listen(engine, "do_connect", _connected)
     try:
         with engine.begin() as connection:
             connection.execute(ONE_AT_A_TIME)
@@ -48,6 +53,19 @@ def _with_schema(url: str, owner: str) -> str:
         engine.dispose()
     scoped = parsed.update_query_dict({"options": f"-csearch_path={owner}"})
     return scoped.render_as_string(hide_password=False)
+
+
+def _connected(dialect: Any, _: Any, words: list[Any], more: dict[str, Any]) -> Any:
+    connection = dialect.connect(*words, **more)
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        name = connection.info.dbname
+        connection.close()
+        raise BadSettings(
+            f"STEADFAST_DATABASE_URL: the PostgreSQL database '{name}' has encoding {encoding} and must have "
+            f"UTF8: make another with CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0, and name that"
+        )
+    return connection
 
 
 def _version(database: Database) -> str | None:

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from services.kit import migrate
 from services.kit.database import POSITIONS, SNAPSHOTS, Database, upsert
+from services.kit.settings import BadSettings
 from services.kit.snapshot import Snapshot
 
 OWNERS = ("searcher", "scheduler", "metrics", "checkpoints", "gateway")
@@ -80,6 +81,24 @@ def test_each_service_has_a_schema_of_its_own(postgres_url):
     assert "log_chunks" in found["metrics"]
     assert "log_chunks" not in found["gateway"]
     assert found["public"] == set()
+
+
+@pytest.mark.live
+def test_a_database_that_cannot_hold_every_text_is_refused_in_words(postgres_url):
+    engine = sa.create_engine(
+        postgres_url.replace("postgresql://", "postgresql+psycopg://", 1), isolation_level="AUTOCOMMIT"
+    )
+    name = f"{sa.make_url(postgres_url).database}_plain"
+    with engine.connect() as connection:
+        connection.execute(
+            sa.text(
+                f"create database {name} encoding 'SQL_ASCII' lc_collate 'C' lc_ctype 'C' template template0"
+            )
+        )
+    engine.dispose()
+    url = sa.make_url(postgres_url).set(database=name).render_as_string(hide_password=False)
+    with pytest.raises(BadSettings, match=rf"STEADFAST_DATABASE_URL: .*'{name}' has encoding SQL_ASCII"):
+        migrate.open_database(url, "searcher")
 
 
 @pytest.mark.live
