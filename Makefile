@@ -17,11 +17,11 @@ SEEDS ?= 2000
 TIER = $(BIN)/python -m pytest -q --junitxml build/tests/$@.xml --tier $@
 LIVE := -n 3 --dist loadfile --no-loadscope-reorder
 
-.PHONY: menu setup demo up down fast test full durations check bench soak docs site clean
+.PHONY: menu setup demo up down fast test compose-test full durations check bench soak docs site clean
 .DEFAULT_GOAL := menu
 
 menu: ## show this menu
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.installed $(VENV)/.examples $(VENV)/.webui ## make .venv and install everything into it
 
@@ -77,6 +77,9 @@ fast: $(VENV)/.examples ## run the tests that start no servers
 
 test: setup $(VENV)/.browser ## run what every change must pass: the fast tests, and those with real servers
 	@$(TIER) $(LIVE) -m "not full" --ignore tests/full
+
+compose-test: setup $(VENV)/.browser ## build the images and run the compose stack, and tasks in containers, in a real Docker
+	@$(BIN)/python -m pytest -q -s tests/full/test_compose_real.py tests/full/test_containers.py
 
 full: test $(VENV)/.deepspeed ## run what takes long, too: before a release
 	@$(TIER) $(LIVE) -m full

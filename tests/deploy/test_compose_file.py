@@ -139,6 +139,20 @@ def test_the_broker_is_of_the_version_that_all_tests_run_with():
         assert set(re.findall(r"image: nats:(\S+)", file.read_text())) == {f"{tested}-alpine"}
 
 
+def test_one_image_is_built_once():
+    services = read_file()
+    assert [name for name, service in services.items() if "build" in service] == ["setup"]
+    assert {services[name]["image"] for name in (*OURS, "setup")} == {services["setup"]["image"]}
+    # Nobody starts before it is there.
+    assert all("setup" in before(services, name) for name in OURS)
+
+
+def before(services, name):
+    """What starts before a service, and what before that."""
+    needed = services[name].get("depends_on", ())
+    return set(needed).union(*(before(services, one) for one in needed))
+
+
 def test_any_number_of_workers_can_be_started():
     worker = read_file()["worker"]
     folders = [worker["environment"][f"STEADFAST_WORKER_{name}"] for name in ("HOME", "TASKS")]

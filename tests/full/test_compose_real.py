@@ -1,0 +1,231 @@
+"""The compose file in a real Docker: built from the sources, scaled, killed at random, down and up."""
+
+import contextlib
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+import requests
+
+from services.kit.broker import held_port, port_of
+from tests.fixtures.browser import CHROMIUM, SECONDS
+from tests.fixtures.browser import browser as browser
+from tests.fixtures.compose import REQUIRED, SERVICES
+from tests.fixtures.docker_daemon import DockerDaemon, unavailable
+from tests.fixtures.local_cluster import LocalCluster, wait_for
+from tests.fixtures.stand_ins import NODE, PYTHON, compose_images, provide
+
+ROOT = Path(__file__).parents[2]
+pytestmark = [
+    pytest.mark.timeout(3000),
+    pytest.mark.skipif(bool(why := unavailable(compose=True)), reason=why),
+]
+WORKERS = 3
+MOST_MB = 300
+BASE_MB = 125
+"""What python:3.11-slim takes on a disk; its stand-in is larger."""
+OVERRIDE = """
+services:
+  setup:
+    build:
+      network: host
+"""
+SCRIPT = """
+import determined as det
+import time
+with det.core.init() as core:
+    begun = det.get_cluster_info().latest_checkpoint
+    print("begins with", begun)
+    for op in core.searcher.operations():
+        for step in range(1, op.length + 1):
+            core.train.report_training_metrics(step, {"loss": 1 / step})
+            time.sleep(PAUSE)
+        core.train.report_validation_metrics(op.length, {"loss": 1 / op.length})
+        with core.checkpoint.store_path({"steps_completed": op.length}) as (path, _):
+            (path / "weights").write_bytes(b"w" * 1000)
+        op.report_completed(1 / op.length)
+"""
+CONFIG = """
+name: NAME
+entrypoint: python3 train.py
+hyperparameters: {lr: {type: log, base: 10, minval: -4, maxval: -1}}
+searcher: {name: adaptive_asha, metric: loss, max_length: 16, max_trials: 8, max_concurrent_trials: 3}
+max_restarts: 5
+"""
+
+
+class Compose(LocalCluster):
+    """The stack, and who uses it."""
+
+    def __init__(self, daemon: DockerDaemon, sources: Path, folder: Path) -> None:
+        self.daemon, self.sources = daemon, sources
+        self._door = held_port()
+        self.address = f"http://127.0.0.1:{port_of(self._door)}"
+        self.configuration = folder / "configuration"
+        self.password = REQUIRED["INITIAL_PASSWORD"]
+        self._session, self._token = requests.Session(), ""
+        override = folder / "override.yaml"
+        override.write_text(OVERRIDE)
+        self._files = ["-f", str(sources / "docker-compose.yaml"), "-f", str(override)]
+        daemon.environment |= REQUIRED | {"GATEWAY_PORTS": str(port_of(self._door))}
+
+    def compose(self, *words: str, **more: object) -> subprocess.CompletedProcess[str]:
+        return self.daemon.docker("compose", *self._files, *words, cwd=self.sources, **more)
+
+    def up(self):
+        self._door.close()
+        self.compose("up", "--build", "--detach", "--scale", f"worker={WORKERS}")
+        wait_for(self._answers, 180, "the gateway")
+        wait_for(lambda: len(self.agents()) == WORKERS, 120, "all workers")
+        return self
+
+    def _answers(self) -> bool:
+        with contextlib.suppress(requests.RequestException):
+            return requests.get(f"{self.address}/api/v1/master", timeout=5).ok
+        return False
+
+    def agents(self) -> set[str]:
+        return {agent["id"] for agent in self.get("agents")["agents"]}
+
+    def running(self) -> list[str]:
+        return self.daemon.containers("label=com.docker.compose.project=steadfast")
+
+    def kill9(self, name: str) -> None:
+        """As the kernel does it: a container that somebody stops by its engine is not started again."""
+        pid = self.daemon.inspect(name)["State"]["Pid"]
+        if pid:
+            os.kill(pid, signal.SIGKILL)
+
+    def told(self, id: int) -> dict[str, object]:
+        """All that the cluster knows of an experiment that has ended."""
+        trials = self.trials(id)
+        return {
+            "experiment": self.experiment(id),
+            "trials": trials,
+            "checkpoints": self.get(f"experiments/{id}/checkpoints", sortBy="SORT_BY_UUID")["checkpoints"],
+            "logs": {trial["id"]: sorted(self.logs(trial["id"])) for trial in trials},
+        }
+
+
+@pytest.fixture(scope="module")
+def folder():
+    """Short, as it holds sockets, and gone at the end with all images and volumes."""
+    made = Path(tempfile.mkdtemp(prefix="compose-"))
+    yield made
+    shutil.rmtree(made, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def stack(folder):
+    sources = folder / "sources"
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
+    for name in filter(None, listed.decode().split("\0")):
+        if (ROOT / name).exists():
+            (sources / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, sources / name)
+    daemon = DockerDaemon(folder)
+    daemon.start()
+    made = None
+    try:
+        others = compose_images(sources / "docker-compose.yaml")
+        wanted = [others[name] for name in ("nats", "postgres", "minio/minio")]
+        provide(daemon, folder / "stand-ins", PYTHON, NODE, *wanted)
+        made = Compose(daemon, sources, folder)
+        yield made.up()
+    except BaseException:
+        if made is not None:
+            print(made.compose("logs", "--tail", "40", "--no-color", check=False).stdout)
+        raise
+    finally:
+        if made is not None:
+            made.compose("down", "--volumes", check=False)
+        daemon.stop()
+
+
+def submit(stack: Compose, folder: Path, name: str, pause: float) -> int:
+    folder.mkdir()
+    (folder / "train.py").write_text(SCRIPT.replace("PAUSE", str(pause)))
+    (folder / "config.yaml").write_text(CONFIG.replace("NAME", name))
+    return stack.create("config.yaml", folder)
+
+
+def expect_whole(stack: Compose, id: int) -> None:
+    ended = stack.wait_for_end(id, 600)
+    assert ended["state"] == "STATE_COMPLETED", (ended["stateReason"], stack.trials(id))
+    trials = stack.trials(id)
+    assert len(trials) == 8
+    # Whatever was killed: each length that was asked for is reported once, with what the script said.
+    for trial in trials:
+        best = trial["bestValidation"]
+        assert best["metrics"]["avgMetrics"] == {"loss": 1 / best["totalBatches"]}
+
+
+def test_one_image_is_built_for_all(stack):
+    images = stack.daemon.docker("images", "--format", "{{.Repository}}:{{.Tag}}").stdout.split()
+    assert images.count("steadfast:dev") == 1
+    assert not stack.daemon.docker("images", "--quiet", "--filter", "dangling=true").stdout.split()
+    whole, base = (stack.daemon.inspect(name)["Size"] / 1e6 for name in ("steadfast:dev", PYTHON))
+    print(f"the image has {whole:.0f} MB, {whole - base:.0f} of them beside its base")
+    assert whole - base + BASE_MB < MOST_MB
+    for name in (*SERVICES, "worker"):
+        (one, *_) = stack.daemon.containers(f"label=com.docker.compose.service={name}")
+        assert stack.daemon.inspect(one)["Config"]["User"] == ("root" if name == "worker" else "steadfast")
+
+
+def test_each_worker_has_an_id_and_folders_of_its_own(stack):
+    workers = stack.daemon.containers("label=com.docker.compose.service=worker")
+    told = [stack.daemon.inspect(name) for name in workers]
+    assert stack.agents() == {one["Config"]["Hostname"] for one in told}
+    homes = {m["Source"] for one in told for m in one["Mounts"] if m["Destination"].endswith("worker")}
+    assert len(homes) >= WORKERS
+
+
+def test_the_web_ui_is_in_the_image(stack):
+    page = requests.get(f"{stack.address}/det/", timeout=60)
+    scripts = re.findall(r'src="(/det/assets/[^"]+\.js)"', page.text)
+    assert scripts, page.text[:500]
+    assert requests.get(stack.address + scripts[0], timeout=60).ok
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: make test installs it")
+def test_a_browser_shows_it(stack, browser):
+    context = browser.new_context(base_url=stack.address)
+    page = context.new_page()
+    page.set_default_timeout(60 * SECONDS)
+    page.goto("/det/")
+    page.locator("input[name=username]").fill("determined")
+    page.locator("input[name=password]").fill(stack.password)
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("heading", name="Dashboard").wait_for()
+    context.close()
+
+
+def test_searches_are_whole_whatever_is_killed_and_after_down_and_up(stack, tmp_path):
+    calm = submit(stack, tmp_path / "calm", "calm", 0.0)
+    expect_whole(stack, calm)
+    chance = random.Random(260)
+    stormy = submit(stack, tmp_path / "stormy", "stormy", 0.3)
+    killed = []
+    for _ in range(12):
+        wait_for(
+            lambda: len(stack.running()) >= len(SERVICES) + WORKERS + 3, 180, "all containers to be back"
+        )
+        victim = chance.choice(sorted(stack.running()))
+        stack.kill9(victim)
+        killed.append(victim)
+    print("killed:", killed)
+    expect_whole(stack, stormy)
+
+    before = {id: stack.told(id) for id in (calm, stormy)}
+    # The engine may take a network for one in use whose container was killed: it stays, and is taken again.
+    stack.compose("down", check=False)
+    assert stack.daemon.containers(all=True) == []
+    stack.up()
+    assert {id: stack.told(id) for id in before} == before
+    expect_whole(stack, submit(stack, tmp_path / "again", "again", 0.0))
