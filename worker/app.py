@@ -32,6 +32,8 @@ from worker.contact import FILE as CONTACT
 from worker.contact import Contact, ContactFile
 from worker.hearing import Hearing
 from worker.identity import CannotBe, Identity, claim
+from worker.launchers import BadLauncher
+from worker.launchers.containers import check_launcher
 from worker.orders import ActedOn, Order, Orders
 from worker.preparing import Preparer
 from worker.presence import IdTaken, Presence
@@ -75,7 +77,14 @@ class Worker:
         )
         self._preparer = Preparer(settings, store, settings.worker_home / "contexts", me.instance)
         where = settings.worker_address or _towards(connection)
-        self._presence = Presence(me, settings.worker_pool, where, self._journal, holder=self._hearing.holder)
+        self._presence = Presence(
+            me,
+            settings.worker_pool,
+            where,
+            self._journal,
+            launcher=settings.worker_launcher,
+            holder=self._hearing.holder,
+        )
         file = ContactFile(settings.worker_home / CONTACT)
         self._contact = Contact(lambda: self._hearing.is_newest(self._acted_on.sequence), file.note)
         artificial = None if settings.worker_gpu else settings.worker_slots
@@ -398,8 +407,9 @@ def main() -> None:
         settings = load(WorkerSettings, os.environ)
         tracer = tracing.configure("worker", os.environ)
         accounts = Accounts(settings.worker_run_as)
+        check_launcher(settings)
         me = claim(settings.worker_home, settings.worker_id)
-    except (BadSettings, BadAccount, CannotBe, OSError) as error:
+    except (BadSettings, BadAccount, BadLauncher, CannotBe, OSError) as error:
         print(f"worker: {error}", file=sys.stderr)
         sys.exit(2)
     logging.configure(settings.log_format, settings.log_level, worker=me.worker_id)

@@ -94,6 +94,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     """Of this node."""
     account: Account | None = None
     """Who the task runs as; None: the worker's own user."""
+    container: bool = False
+    """Whether it has a file system of its own, with an interpreter of its own."""
 
 
 def variables(task: Task, cluster: Cluster, place: Place, inherited: Mapping[str, str]) -> dict[str, str]:
@@ -114,8 +116,9 @@ def variables(task: Task, cluster: Cluster, place: Place, inherited: Mapping[str
         env.pop(name, None)
         if value is not None:
             env[name] = value
-    path = env.get("PATH") or os.defpath
-    env["PATH"] = os.pathsep.join([*map(str, place.python_path), path])
+    if not place.container:
+        path = env.get("PATH") or os.defpath
+        env["PATH"] = os.pathsep.join([*map(str, place.python_path), path])
     return env
 
 
@@ -208,7 +211,7 @@ def _ours(task: Task, cluster: Cluster, place: Place) -> dict[str, str]:
         "DET_ALLOCATION_ID": task.allocation_id,
         "DET_TASK_TYPE": task.task_type,
         "DET_RESOURCES_ID": task.resources_id,
-        "DET_RESOURCES_TYPE": "process",
+        "DET_RESOURCES_TYPE": "docker-container" if place.container else "process",
         "DET_CONTAINER_ID": container_id(task.allocation_id, cluster.agent_id),
         "DET_SESSION_TOKEN": task.session_token,
         "DET_USER": task.user,

@@ -9,6 +9,11 @@ _WITH_HOOK_BASH = (
     '__entrypoint=("$@"); set --; set -ex; source ./startup-hook.sh; { set +ex; } 2>/dev/null; '
     'exec "${__entrypoint[@]}"'
 )
+_CHOOSE = (
+    'b=$0; s=$1; h=$2; shift 2; if command -v bash >/dev/null 2>&1; then exec bash -c "$b" "$h" "$@"; fi; '
+    'exec sh -c "$s" "$h" "$@"'
+)
+"""The same where nobody knows beforehand which shell there is."""
 _WITH_HOOK_SH = 'set -ex; . ./startup-hook.sh; { set +ex; } 2>/dev/null; exec "$@"'
 
 
@@ -21,3 +26,8 @@ def with_hook(argv: Sequence[str], shell: str = "bash") -> list[str]:
     """
     is_bash = shell.rpartition("/")[2] == "bash"
     return [shell, "-c", _WITH_HOOK_BASH if is_bash else _WITH_HOOK_SH, HOOK, *argv]
+
+
+def with_hook_somewhere(argv: Sequence[str]) -> list[str]:
+    """The same in whichever of the two shells there is, as images have one or both."""
+    return ["sh", "-c", _CHOOSE, _WITH_HOOK_BASH, _WITH_HOOK_SH, HOOK, *argv]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,10 @@ from worker.briefing import Briefing, Gang
 from worker.contact import FILE as CONTACT
 from worker.contexts import Contexts
 from worker.environment import Cluster, Place, info_files, interpreter_dirs, variables, write_info
+from worker.launchers import Refused, engine_named, images
+from worker.launchers.asked import PLATFORMS_OWN, asked, not_used
+from worker.launchers.containers import Containers, personal
+from worker.launchers.containers import Task as Ready
 from worker.mounts import container_paths, with_container_paths
 from worker.places import Places, hand_over
 from worker.ports import Ports
@@ -63,11 +67,16 @@ class Preparer:
         self._signing = _signing(settings.trial_signing)
         own = [settings.worker_home, settings.trial_signing, settings.sealing_key, settings.blobs]
         self._roots = roots_of(settings, own)
+        mine, engine = instance or settings.worker_id, engine_named(settings.worker_launcher)
+        self._engine = engine
+        self._containers = Containers(engine, settings, mine, self._roots) if engine is not None else None
 
     def prepare(
         self, run_dir: Path, briefing: Briefing, slots: tuple[Slot, ...], position: int, taken: set[int]
-    ) -> Wanted | Cold:
-        """Lay out one run; returns how it may be started. Raises `CannotPrepare` with what to tell the user.
+    ) -> tuple[Wanted | Cold, list[str]]:
+        """Lay out one run; returns how it may be started, and what of its configuration is not done here.
+
+        Raises `CannotPrepare` with what to tell the user.
 
         `position` is that of the assignment in the log; `taken` are the ports of other runs here.
         """
@@ -76,12 +85,14 @@ class Preparer:
             return self._prepare(run_dir, briefing, slots, _ports(briefing.gang, number, taken))
         except StorageRefused as error:
             raise CannotPrepare(f"Checkpoint storage validation failed: {error}") from error
+        except Refused as error:
+            raise CannotPrepare(str(error)) from error
         except (OSError, ValueError, BlobMissing) as error:
             raise CannotPrepare(f"the task could not be prepared: {error}") from error
 
     def _prepare(
         self, run_dir: Path, briefing: Briefing, slots: tuple[Slot, ...], ports: Ports
-    ) -> Wanted | Cold:
+    ) -> tuple[Wanted | Cold, list[str]]:
         briefing = self._opened(briefing)
         account = self._accounts.of(briefing.agent_user)
         home = run_dir if account is None else self._places.make(run_dir.name)
@@ -91,35 +102,61 @@ class Preparer:
         if storage is not None:
             self._probe(storage, account)
         gang, settings = briefing.gang, self._settings
+        own = briefing.task.task_type in PLATFORMS_OWN
+        containers = None if own else self._containers
+        python = () if containers else interpreter_dirs(Path(settings.worker_python), home / "bin")
         place = Place(
             workdir=workdir,
             info_dir=info_dir,
             slots=slots,
             ports=ports,
-            python_path=interpreter_dirs(Path(settings.worker_python), home / "bin"),
+            python_path=python,
             addresses=gang.addresses,
             slot_counts=gang.slot_counts,
             rank=gang.rank,
-            account=account,
+            account=None if containers else account,
+            container=containers is not None,
         )
         task = briefing.task
         cluster = self._cluster(info_dir)
         write_info(info_dir, info_files(task, cluster, place), self._private(info_dir, briefing))
-        environment = variables(task, cluster, place, os.environ)
-        argv = self._command(briefing, workdir, len(slots))
+        inherited = personal(account, workdir) if containers else os.environ
+        environment = variables(task, cluster, place, inherited)
+        argv = self._command(briefing, workdir, len(slots), anywhere=containers is not None)
+        if containers is not None:
+            ready = Ready(
+                allocation_id=task.allocation_id,
+                argv=argv,
+                variables=environment,
+                workdir=workdir,
+                info_dir=info_dir,
+                account=account,
+                ports=ports,
+                storage=storage,
+                gpus=tuple(slot.uuid for slot in slots if slot.kind == "cuda"),
+            )
+            laid = containers.lay_out(run_dir, ready, asked(briefing.config, slots, str(workdir)))
+            if account is not None:
+                hand_over(home, account)
+            fence, cwd = self._fence(briefing), run_dir if laid.run_as is None else workdir
+            process.prepare(run_dir, laid.argv, cwd, laid.env, fence, laid.run_as, laid.end)
+            return Cold("it runs in a container"), laid.notices
+        notices = [] if own else not_used(briefing.config, slots, str(workdir))
         run_as = None
         if account is not None:
             run_as = self._hand_over(home, account, storage)
         elif settings.worker_container_paths and storage is not None:
             argv = with_container_paths(argv, info_dir, storage, make=is_within(storage, self._roots))
-        contact = str(settings.worker_home.absolute() / CONTACT)
-        fence = process.Fence(contact, briefing.fence_s) if briefing.fence_s else None
-        process.prepare(run_dir, argv, workdir, environment, fence, run_as)
+        process.prepare(run_dir, argv, workdir, environment, self._fence(briefing), run_as)
         if account is not None:
-            return Cold("it runs as another user than the worker")
+            return Cold("it runs as another user than the worker"), notices
         if is_switched_off(briefing.config):
-            return Cold("its configuration says environment.warm: false")
-        return wanted(argv, environment, workdir, task.user)
+            return Cold("its configuration says environment.warm: false"), notices
+        return wanted(argv, environment, workdir, task.user), notices
+
+    def _fence(self, briefing: Briefing) -> process.Fence | None:
+        contact = str(self._settings.worker_home.absolute() / CONTACT)
+        return process.Fence(contact, briefing.fence_s) if briefing.fence_s else None
 
     def _probe(self, storage: Mapping[str, Any], account: Account | None) -> None:
         """Try the storage as the task will; raises `StorageRefused`."""
@@ -151,6 +188,8 @@ class Preparer:
 
     def clear_all_but(self, allocations: Collection[str]) -> None:
         """Remove what is left of tasks that this worker knows no more."""
+        if self._containers is not None:
+            self._containers.clear_all_but(allocations)
         self._places.clear_all_but(allocations)
 
     def _opened(self, briefing: Briefing) -> Briefing:
@@ -225,11 +264,21 @@ class Preparer:
         with files_as(account):
             write_whole(home / "info" / CREDENTIALS, text.encode())
 
-    def _command(self, briefing: Briefing, workdir: Path, slots: int) -> list[str]:
+    async def fetch_image(self, run_dir: Path, say: Callable[[str], Awaitable[None]]) -> None:
+        """Have the image of a run that is laid out; may be cancelled. Raises `CannotPrepare`."""
+        if self._engine is not None:
+            try:
+                await images.fetch(self._engine, run_dir, say)
+            except images.CannotFetch as error:
+                raise CannotPrepare(str(error)) from error
+
+    def _command(self, briefing: Briefing, workdir: Path, slots: int, *, anywhere: bool) -> list[str]:
         if briefing.deletion is not None:
             return ["python3", "-m", "determined.exec.gc_checkpoints"]
         nodes = len(briefing.gang.addresses)
         argv = expconf.entrypoint_command(briefing.config["entrypoint"], slots=slots, nodes=nodes)
+        if (workdir / hook.HOOK).exists() and anywhere:
+            return hook.with_hook_somewhere(argv)
         if (workdir / hook.HOOK).exists():
             return hook.with_hook(argv, "bash" if shutil.which("bash") else "sh")
         return argv

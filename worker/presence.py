@@ -47,6 +47,7 @@ class Presence:
         address: str,
         journal: Log,
         *,
+        launcher: str = "process",
         holder: Callable[[], Awaitable[Holder | None]] = _nobody,
         new_session: Callable[[], str] = lambda: uuid.uuid4().hex[:12],
         clock: Callable[[], float] = time.time,
@@ -56,6 +57,7 @@ class Presence:
         self._pool = pool
         self._address = address
         self._journal = journal
+        self._launcher = launcher
         self._holder = holder
         self._new_session = new_session
         self._clock = clock
@@ -85,6 +87,7 @@ class Presence:
             slots=slots,
             reads_after=reads_after,
             running=tuple(running),
+            launcher=self._launcher,
         )
         stated = self._draft(registered)
         while True:

@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 import msgspec
+import structlog
 
 from services.kit.files import write_whole
-from worker.shim import processes
+from worker.shim import engine, processes
 from worker.shim.life import LOCK
 
 State = Literal["prepared", "running", "exited", "lost"]
@@ -30,6 +31,8 @@ INFO_DIR = "DET_INFO_DIR"
 START_S = 60.0
 BURY_S = 2.0
 T = TypeVar("T", bound=msgspec.Struct)
+
+log = structlog.get_logger()
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -90,6 +93,13 @@ class RunAs(msgspec.Struct, frozen=True):
     """Folders, and where the command alone sees them; those that this user cannot open are refused."""
 
 
+class End(msgspec.Struct, frozen=True):
+    """What ends a run that lies with a container engine; run once more it does no harm."""
+
+    argv: tuple[str, ...]
+    env: dict[str, str]
+
+
 def prepare(
     run_dir: Path,
     argv: Sequence[str],
@@ -97,6 +107,7 @@ def prepare(
     env: Mapping[str, str],
     fence: Fence | None = None,
     run_as: RunAs | None = None,
+    end: End | None = None,
 ) -> None:
     """Lay out a run without starting it. The directory is for the worker's user only: `env` holds tokens."""
     run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -106,6 +117,8 @@ def prepare(
         spec["fence"] = msgspec.to_builtins(fence)
     if run_as is not None:
         spec["run_as"] = msgspec.to_builtins(run_as)
+    if end is not None:
+        spec["end"] = msgspec.to_builtins(end)
     write_whole(run_dir / "spec.json", json.dumps(spec).encode(), lasting=False)
 
 
@@ -175,11 +188,12 @@ def kill(run_dir: Path) -> bool:
 
 
 def bury(run_dir: Path, message: str, *, lost: bool = False) -> Exit:
-    """End what is left of a lost run, and write down its end. Blocks for up to 2 s."""
+    """End what is left of a lost run, and write down its end. Blocks for 2 s; longer for containers."""
     deadline = time.monotonic() + BURY_S
     while (left := _orphans(run_dir)) and time.monotonic() < deadline:
         processes.send(left, signal.SIGKILL)
         time.sleep(0.02)
+    _end_container(run_dir)
     found = read_exit(run_dir)
     if found is not None:
         return found
@@ -204,6 +218,15 @@ def _orphans(run_dir: Path) -> set[int]:
         mark = os.fsencode(f"{INFO_DIR}={info_dir}")
         left |= {pid for pid in processes.all_pids() if mark in _environment(pid)}
     return left - {os.getpid()}
+
+
+def _end_container(run_dir: Path) -> None:
+    try:
+        end = msgspec.convert(json.loads((run_dir / "spec.json").read_bytes()).get("end"), End | None)
+    except (FileNotFoundError, ValueError):
+        return
+    if end is not None and (why := engine.end(list(end.argv), end.env)):
+        log.error("container.not_ended", run=str(run_dir), reason=why)
 
 
 def _environment(pid: int) -> list[bytes]:

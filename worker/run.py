@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 LOOK_S = 0.25
 STOPPED = "the worker is stopped"
 KILLED = 128 + signal.SIGKILL
+UNMET, PULLING, FAILURE, ENDING = -2, -1, 2, 3
+"""Places of the worker's own lines among each other; `Shipper` has 1."""
 EXITS_FOR_NOTHING = "the worker found its shim gone and could not learn how the task ended"
 
 log = structlog.get_logger()
@@ -152,9 +154,12 @@ class Run:
                     raise CannotPrepare("an earlier version of the worker did not keep what to run")
                 briefing = share_of(self._worker, self.order.briefing)
                 prepare, position = self._preparer.prepare, self.order.position
-                self._wanted = await asyncio.to_thread(
+                self._wanted, notices = await asyncio.to_thread(
                     prepare, self.folder, briefing, self._slots, position, taken
                 )
+                await self._shipper.say(UNMET, "WARNING", *notices)
+            if not self.order.killed:
+                await self._unless_killed(self._preparer.fetch_image(self.folder, self._say_pulling))
             # Also one that was killed while it was made ready must not be told as started.
             if self.order.killed:
                 return
@@ -187,12 +192,22 @@ class Run:
 
     async def _wait_for_turn(self) -> None:
         """Until its slots are free and no order speaks against it any more, or it is killed."""
-        waits = [asyncio.ensure_future(self._turn(self)), asyncio.ensure_future(self._kill_ordered.wait())]
+        await self._unless_killed(self._turn(self))
+
+    async def _say_pulling(self, text: str) -> None:
+        await self._shipper.say(PULLING, "INFO", text)
+
+    async def _unless_killed(self, work: Awaitable[None]) -> None:
+        """Wait for something, and no longer once the run is killed."""
+        working = asyncio.ensure_future(work)
+        killed = asyncio.ensure_future(self._kill_ordered.wait())
         try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([working, killed], return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                working.result()
         finally:
-            for wait in waits:
-                wait.cancel()
+            working.cancel()
+            killed.cancel()
 
     def _note(self, **changes: object) -> None:
         self.order = msgspec.structs.replace(self.order, **changes)
@@ -260,10 +275,10 @@ class Run:
             # Told by the worker's leaving, else by its next registration: nobody failed here.
             return
         if message:
-            await self._shipper.say(2, "ERROR", message)
+            await self._shipper.say(FAILURE, "ERROR", message)
         if self.order.assigned.kind == "COMMAND" and code is not None and not (lost or self.order.killed):
             # The last line that clients of commands wait for, in the words of Determined.
-            await self._shipper.say(3, *_ending(code))
+            await self._shipper.say(ENDING, *_ending(code))
         cause = "" if lost or self.order.killed else permanent.cause(self.folder, code)
         fact = AllocationExited(
             worker_id=self._worker,

@@ -29,6 +29,18 @@ class WorkerSettings(ReachSettings):
     """Interpreter that scripts run with; its environment holds the SDK, not necessarily the platform."""
     worker_warm: bool = True
     """Whether scripts may start in a fork of an interpreter that has their packages loaded."""
+    worker_launcher: str = "process"
+    """What starts tasks: `process`, or the containers of `docker`, `podman` or `apptainer`."""
+    worker_image: str = ""
+    """Image of tasks in containers that name none; empty: steadfast/trial:cpu, with GPUs :cuda."""
+    worker_mount_roots: str = ""
+    """Directories, with `:`, of which tasks in containers may mount what they ask for with `bind_mounts`."""
+    worker_capabilities: str = ""
+    """Linux capabilities, with commas, that tasks in containers may ask for with `add_capabilities`."""
+    worker_container_network: str = "host"
+    """The network of containers; with another one than the host's their ports are published on the host."""
+    worker_container_options: str = ""
+    """Further options for the engine, as a shell reads them, for example `--init --ulimit memlock=-1`."""
     worker_container_paths: bool = False
     """Whether runs see their files where Determined's containers have them; its own SDK looks only there."""
     worker_run_as: str = ""

@@ -42,7 +42,7 @@ REBUILD_PATIENCE_S = 600.0
 
 RULES = Rules(
     owner="gateway",
-    fold_version=2,
+    fold_version=3,
     state=State,
     evolve=evolve,
     react=lambda _, __: (),

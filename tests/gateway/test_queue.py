@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from det_contracts.commands import ChangeJob, SwitchSlot, SwitchWorker
-from det_contracts.events import scheduler
+from det_contracts.events import scheduler, worker
 from det_contracts.problems import invalid, not_found
 from tests.gateway import stories as story
 
@@ -125,6 +125,43 @@ def test_a_trial_that_can_never_fit_is_told_at_submit(busy):
     assert answer["warnings"] == ["LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED"]
     (notice,) = answer["notices"]
     assert "5" in notice
+
+
+IMAGE = "environment: {image: mine/train:1}"
+
+
+@pytest.mark.parametrize(
+    ("launchers", "config", "told"),
+    [
+        (["process"], "", ""),
+        (["process"], IMAGE, "mine/train:1 is not used: the workers of pool 'default'"),
+        (["docker", "process"], IMAGE, "is not used: some workers (one-1) of pool 'default'"),
+        (["docker", "podman"], IMAGE, ""),
+        ([], IMAGE, ""),
+    ],
+)
+def test_an_image_that_nobody_would_use_is_told_at_submit(busy, launchers, config, told):
+    for id in list(busy.catalogue.state.workers):
+        session = busy.catalogue.state.workers[id]
+        busy.given(worker.WorkerLeft(worker_id=id, session=str(session)))
+    for number, launcher in enumerate(launchers):
+        busy.given(
+            worker.WorkerRegistered(
+                worker_id=f"one-{number}",
+                session=f"s{number}",
+                pool="default",
+                address="10.0.0.1",
+                version="1",
+                slots=(worker.Slot(0, "cpu", "cpu-0", "CPU"),),
+                reads_after=0,
+                running=(),
+                launcher=launcher,
+            )
+        )
+    answer = busy.send("POST", "/api/v1/experiments", {"config": SMALL + config, "validateOnly": True}).json()
+    notices = [notice for notice in answer["notices"] if "image" in notice]
+    assert len(notices) == bool(told)
+    assert all(told in notice for notice in notices)
 
 
 def test_an_unknown_pool_is_refused_with_the_known_ones(busy):

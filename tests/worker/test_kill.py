@@ -10,6 +10,7 @@ from det_contracts.orders import Briefing, Gang
 from services.kit.log_memory import MemoryLog
 from worker import process, run
 from worker.orders import Order, Orders
+from worker.warm.wanted import Cold
 
 ASSIGNED = scheduler.AllocationAssigned(
     allocation_id="1.r.1",
@@ -34,6 +35,10 @@ class Preparer:
 
     def prepare(self, *_):
         self.meanwhile()
+        return Cold("nothing is laid out"), []
+
+    async def fetch_image(self, *_):
+        pass
 
 
 @pytest.fixture

@@ -146,7 +146,7 @@ def run_of(folder, *, token="t", trial=7):  # noqa: S107
 
 
 def test_only_runs_of_trials_that_go_on_are_reported_each_with_its_own_token(tmp_path, monkeypatch):
-    monkeypatch.setattr(reporting, "processes_of", lambda shim, command: {command, shim, os.getppid()})
+    monkeypatch.setattr(reporting, "processes_of", lambda shim, command, _: {command, shim, os.getppid()})
     sent = []
     watcher = Watcher("w", Gpus(Nvml()), lambda body, token: sent.append((token, body)))
     runs = {name: run_of(tmp_path / name, token=name) for name in ("a", "ended", "gone")}

@@ -17,7 +17,7 @@ from worker.shim.spool import NOTICE, STDERR, Spool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
     from worker.shim.fence import Fence
 
@@ -57,6 +57,8 @@ class Shim:
         self._command: Command | None = None
         self._fence: Fence | None = None
         self._fenced = False
+        self._unended = ""
+        """Why a container may still run."""
 
     def run(self, ready: Callable[[], None]) -> None:
         """See the command to its end; `ready` is called as soon as the worker may know of it."""
@@ -78,7 +80,7 @@ class Shim:
             return
         self._announce(command.pid)
         ready()
-        self._watch(command)
+        self._watch(command, spec.get("end"))
         self._report(command)
 
     def abandon(self) -> None:
@@ -94,7 +96,7 @@ class Shim:
             json.dump({name: {"pid": pid, "started": started(pid) or 0} for name, pid in ids.items()}, file)
         os.rename(path + ".new", path)
 
-    def _watch(self, command: Command) -> None:
+    def _watch(self, command: Command, end: dict[str, Any] | None) -> None:
         poll = select.poll()
         for fd in (self._wake, *command.outputs):
             poll.register(fd, select.POLLIN)
@@ -108,6 +110,9 @@ class Shim:
                     poll.unregister(fd)
             if command.status is None:
                 continue
+            if end is not None:
+                # First of all: with it goes what the engine has left here to look after it.
+                self._unended, end = _end_container(end), None
             if give_up_at is None and command.clean():
                 give_up_at = time.monotonic() + PIPE_GRACE_S
             if give_up_at is not None and (not command.outputs or time.monotonic() > give_up_at):
@@ -141,6 +146,8 @@ class Shim:
             self._spool.append(NOTICE, [text.encode()])
         if self._fenced:
             self._spool.append(NOTICE, [FENCED.encode()])
+        if self._unended:
+            self._spool.append(NOTICE, [self._unended.encode()])
         self._spool.close()
         code = os.waitstatus_to_exitcode(command.status or 0)
         self._exit(
@@ -149,7 +156,7 @@ class Shim:
             left_over=command.left_over,
             lost_lines=self._spool.lost_lines,
             lost=self._fenced,
-            message=FENCED if self._fenced else "",
+            message=FENCED if self._fenced else self._unended,
         )
 
     def _said_by_shell(self, status: int) -> int:
@@ -177,6 +184,14 @@ class Shim:
                 return
             except OSError:
                 time.sleep(1.0)
+
+
+def _end_container(end_of_run: dict[str, Any]) -> str:
+    """See that nothing of the run is left with a container engine; returns why not, or nothing."""
+    # Most runs have none, and the shim has to start fast.
+    from worker.shim.engine import end
+
+    return end(**end_of_run)
 
 
 def main(run_dir: str) -> int:

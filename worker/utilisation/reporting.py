@@ -16,6 +16,7 @@ import structlog
 import urllib3
 
 from worker import process
+from worker.launchers.containers import ID_FILE
 from worker.run import Run
 from worker.settings import WorkerSettings
 from worker.utilisation.gpus import Gpus, library
@@ -73,7 +74,8 @@ class Watcher:
         if sampler is None:
             uuids = [slot.uuid for slot in run.devices if slot.kind == "cuda"]
             sampler = self._samplers[run.id] = Sampler(self._worker, self._gpus, uuids)
-        return sampler.sample(processes_of(running.shim.pid, running.command.pid) - {running.shim.pid})
+        found = processes_of(running.shim.pid, running.command.pid, run.folder / ID_FILE)
+        return sampler.sample(found - {running.shim.pid})
 
     async def _report(self, body: dict[str, Any], token: str) -> None:
         try:

@@ -97,6 +97,22 @@ def add(figures: dict[str, float], name: str, value: float) -> None:
     figures[name] = figures.get(name, 0.0) + value
 
 
-def processes_of(shim: int, command: int) -> set[int]:
-    """The live processes of a run: the command that leads its session, and all below it or its shim."""
-    return processes.descendants(shim, command)
+def processes_of(shim: int, command: int, id_file: Path | None = None, proc: Path = PROC) -> set[int]:
+    """The live processes of a run: the command that leads its session, and all below it or its shim.
+
+    Where `id_file` names a container, also those in it, which its engine has started elsewhere.
+    """
+    found = processes.descendants(shim, command)
+    try:
+        id = id_file.read_bytes().strip() if id_file is not None else b""
+    except OSError:
+        return found
+    return found | {pid for pid in processes.all_pids() if id and id in _control_groups(proc, pid)}
+
+
+def _control_groups(proc: Path, pid: int) -> bytes:
+    """What a process is accounted to; engines call it after the container's id."""
+    try:
+        return (proc / str(pid) / "cgroup").read_bytes()
+    except OSError:
+        return b""

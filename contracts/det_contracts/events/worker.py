@@ -39,6 +39,8 @@ class WorkerRegistered(msgspec.Struct, frozen=True, kw_only=True):
     Where there is a newer one by now, this one is not admitted. None in older events."""
     running: tuple[str, ...]
     """Allocations whose processes the worker holds or has an unreported end of; all others on it are gone."""
+    launcher: str = "process"
+    """What starts its tasks: `process`, or the container engine's name. Older workers had processes alone."""
 
 
 def takes_over(event: WorkerRegistered, instance: str, host: str) -> bool:

@@ -29,6 +29,7 @@ def registered(state: State, recorded: Recorded) -> Iterable[Key]:
         address=event.address,
         version=event.version,
         slots=event.slots,
+        launcher=event.launcher,
         registered_at=recorded.at,
         switch=known.switch if known else Switch(),
         slot_switches=known.slot_switches if known else {},

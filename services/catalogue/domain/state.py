@@ -232,6 +232,8 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     address: str
     version: str
     slots: tuple[Slot, ...]
+    launcher: str = "process"
+    """What starts its tasks: `process`, or the container engine's name."""
     registered_at: float
     switch: Switch = Switch()
     slot_switches: dict[int, Switch] = {}

@@ -16,7 +16,7 @@ from services.catalogue.domain import State
 from services.gateway.http.bodies import ContextItem, CreateExperiment, read_body
 from services.gateway.http.spooled import spooled
 from services.gateway.running.backend import Backend
-from services.gateway.submit import archive, below, configuration, heavy, secrets
+from services.gateway.submit import archive, below, configuration, heavy, images, secrets
 from services.gateway.submit.jobs import READ
 from services.gateway.submit.probe import probe
 from services.kit.addresses import AddressRefused, check_keys
@@ -130,7 +130,8 @@ async def checked(visit: UserVisit, wish: CreateExperiment, code: Code) -> Check
         agent_user=places.agent_user_of(state, workspace_id, user),
     )
     warnings = configuration.warnings(config, state, notices) if not wish.unmanaged else []
-    return Checked(command, warnings, notices)
+    unused = [] if wish.unmanaged else images.unused(config, config["resources"]["resource_pool"], state)
+    return Checked(command, warnings, [*notices, *unused])
 
 
 async def _check_cluster(backend: Backend, config: dict[str, Any], who: str) -> list[str]:

@@ -21,7 +21,7 @@ from services.gateway.http.answers import answering_page
 from services.gateway.http.bodies import TaskBody, TaskPriority
 from services.gateway.http.query import Asks, Integer, Paged, Users
 from services.gateway.http.visit import Asked, UserVisit
-from services.gateway.submit import archive, configuration, secrets, submit
+from services.gateway.submit import archive, configuration, images, secrets, submit
 from services.gateway.submit.own_task import Wish, completed, tensorboard
 from services.people import places, users
 
@@ -79,8 +79,11 @@ async def _started(visit: UserVisit, kind: OwnKind, body: TaskBody, code: submit
     )
     unfit = await visit.peers.fits(wish.pool, wish.slots, single_agent=True)
     id = await visit.create(command)
-    told = {"warnings": [configuration.SLOTS_EXCEEDED], "notices": [unfit]} if unfit else {"warnings": []}
-    return _shown(visit, kind, id, **told)
+    notices = [unfit] if unfit else []
+    if kind == "COMMAND":
+        notices += images.unused(wish.config, wish.pool, state)
+    told = {"warnings": [configuration.SLOTS_EXCEEDED] if unfit else []}
+    return _shown(visit, kind, id, **told, **({"notices": notices} if notices else {}))
 
 
 class TasksAsked(Paged, Users):

@@ -1,0 +1,86 @@
+"""Apptainer: containers as processes of the user's own, as clusters without Docker have them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from worker.launchers.engine import Container, Mount, Refused
+
+ON_DISK = (".sif", "/")
+
+
+class Apptainer:
+    """`apptainer`: no daemon, no root. What a container starts is below the shim, like any process."""
+
+    name = "apptainer"
+    as_task_user = True
+
+    def command(self, container: Container) -> list[str]:
+        """The command line that runs a container in the foreground and ends with its exit code."""
+        return [
+            self.name,
+            "exec",
+            # Neither the variables, nor the home directory, nor /tmp of whom it runs as.
+            "--cleanenv",
+            "--contain",
+            "--no-home",
+            "--writable-tmpfs",
+            *(["--nv"] if container.gpus else []),
+            *(["--disable-cache"] if container.force_pull else []),
+            *(f"--add-caps={name}" for name in container.add_capabilities),
+            *(f"--drop-caps={name}" for name in container.drop_capabilities),
+            *("--pwd", container.workdir),
+            *(word for mount in container.mounts for word in ("--bind", _bind(mount))),
+            *container.options,
+            reference(container.image),
+            *container.argv,
+        ]
+
+    def end_command(self, name: str) -> list[str]:
+        """Nothing: the shim ends what is below it."""
+        return []
+
+    def look_command(self, image: str) -> list[str]:
+        """Nothing: images are fetched by the command itself, into the cache of whom it runs as."""
+        return []
+
+    def pull_command(self, image: str, credentials: Path | None) -> list[str]:
+        """Nothing, likewise."""
+        return []
+
+    def list_command(self, label: str) -> list[str]:
+        """Nothing: what there is are processes."""
+        return []
+
+    def secrets(self, container: Container) -> dict[str, str]:
+        """The registry's credentials, which it takes from its environment alone."""
+        registry = container.registry
+        if registry is None:
+            return {}
+        found = {"USERNAME": registry.username, "PASSWORD": registry.password}
+        return {f"APPTAINER_DOCKER_{name}": value for name, value in found.items() if value}
+
+    def unmet(self, container: Container) -> list[str]:
+        """Containers share the host's network and its shared memory."""
+        found = []
+        if container.network != "host":
+            found.append("apptainer has no networks of its own: the task shares that of its host")
+        if container.registry is not None and not container.registry.username:
+            found.append("of environment.registry_auth apptainer uses `username` and `password` alone")
+        return found
+
+
+def reference(image: str) -> str:
+    """An image in Apptainer's words: a file as it is, any other name as that of a Docker image.
+
+    Example: `reference("pytorch/pytorch")` is `docker://pytorch/pytorch`.
+    """
+    is_file = image.startswith(ON_DISK[1]) or image.endswith(ON_DISK[0])
+    return image if is_file or "://" in image else f"docker://{image}"
+
+
+def _bind(mount: Mount) -> str:
+    for path in (mount.source, mount.target):
+        if ":" in path or "," in path:
+            raise Refused(f"apptainer cannot mount '{path}': a path must have neither ':' nor ','")
+    return f"{mount.source}:{mount.target}" + (":ro" if mount.read_only else "")

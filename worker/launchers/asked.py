@@ -1,0 +1,198 @@
+"""What a configuration asks of containers, and what of it this worker gives."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from det_contracts.events.worker import Slot
+from det_contracts.expconf.environment import DEFAULT_IMAGES
+from det_contracts.expconf.resources import size_bytes
+from det_contracts.expconf.scalars import Unfit
+from det_contracts.roots import holds, split
+from worker.account import Account, files_as
+from worker.launchers.engine import Mount, Refused, Registry
+from worker.settings import WorkerSettings
+
+IMAGE = re.compile(r"[A-Za-z0-9/][A-Za-z0-9._/:@+-]*")
+"""No name of an image may be taken for an option of the engine."""
+CAPABILITY = re.compile(r"[A-Z_]+")
+PROPAGATIONS = ("", "private", "rprivate", "shared", "rshared", "slave", "rslave")
+SHM_BYTES = 4 << 30
+"""As in 0.25, where a configuration says nothing: with Docker's own 64 MiB loaders of data fail."""
+PLATFORMS_OWN = ("CHECKPOINT_GC", "TENSORBOARD")
+"""Tasks that run the platform's programs: always plain processes, with the worker's interpreter."""
+SHARED_FS = "/determined_shared_fs"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the configuration of a task says of its container."""
+
+    image: str
+    """Empty where it names none."""
+    force_pull: bool
+    registry: Registry | None
+    mounts: tuple[Mount, ...]
+    shm_bytes: int
+    ports: tuple[int, ...]
+    add_capabilities: tuple[str, ...]
+    drop_capabilities: tuple[str, ...]
+    devices: bool
+
+
+def asked(config: Mapping[str, Any], slots: Sequence[Slot], workdir: str) -> Asked:
+    """Read a configuration, with its secrets in the clear; `slots` say for which kind of device.
+
+    Raises `Refused` for one that nobody has checked, as those of commands, and that makes no sense.
+
+    Example: `asked({"environment": {"image": {"cpu": "debian:12"}}}, slots, "/cwd").image` is `debian:12`.
+    """
+    try:
+        return _asked(config, slots, workdir)
+    except (Unfit, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise Refused(
+            f"environment, resources or bind_mounts of the configuration cannot be read: {error}"
+        ) from None
+
+
+def _asked(config: Mapping[str, Any], slots: Sequence[Slot], workdir: str) -> Asked:
+    environment, resources = config.get("environment") or {}, config.get("resources") or {}
+    registry = environment.get("registry_auth")
+    return Asked(
+        image=image_of(environment.get("image"), slots),
+        force_pull=bool(environment.get("force_pull_image")),
+        registry=None if registry is None else msgspec.convert(_without_nothing(registry), Registry),
+        mounts=tuple(_mount(one, workdir) for one in config.get("bind_mounts") or ()),
+        shm_bytes=int(size_bytes(resources.get("shm_size") or SHM_BYTES)),
+        ports=tuple(int(port) for port in (environment.get("ports") or {}).values()),
+        add_capabilities=tuple(environment.get("add_capabilities") or ()),
+        drop_capabilities=tuple(environment.get("drop_capabilities") or ()),
+        devices=bool(resources.get("devices")),
+    )
+
+
+def image_of(images: Any, slots: Sequence[Slot]) -> str:
+    """The image that is named for the kind of slots at hand; empty where that is the default one."""
+    kind = "cuda" if any(slot.kind == "cuda" for slot in slots) else "cpu"
+    named = images if isinstance(images, str) else (images or {}).get(kind) or ""
+    return "" if named in DEFAULT_IMAGES.values() else str(named)
+
+
+def not_used(config: Mapping[str, Any], slots: Sequence[Slot], workdir: str) -> list[str]:
+    """What a worker that starts plain processes does not do of a configuration, in words for the user.
+
+    It starts them in any case, also where nobody can tell what is asked for.
+    """
+    try:
+        one = asked(config, slots, workdir)
+    except Refused as error:
+        return [str(error)]
+    found = []
+    if one.image:
+        found.append(
+            f"environment.image {one.image} is not used: this worker starts tasks as plain processes, "
+            "with the Python of its host. Whoever runs the worker may set STEADFAST_WORKER_LAUNCHER"
+        )
+    found += [
+        f"bind_mounts: {mount.source} is not mounted at {mount.target}, as the task is a plain process: it "
+        f"finds the folder at {mount.source}"
+        for mount in one.mounts
+        if mount.source != mount.target
+    ]
+    return found
+
+
+def check_image(image: str) -> str:
+    """The name of an image, if it can be one; raises `Refused`."""
+    if not IMAGE.fullmatch(image):
+        raise Refused(f"environment.image: {image!r} is no name of an image")
+    return image
+
+
+def check_capabilities(one: Asked, settings: WorkerSettings) -> None:
+    """Raise `Refused` for what the operator has not allowed."""
+    allowed = settings.worker_capabilities.upper().replace(",", " ").split()
+    for name in one.add_capabilities:
+        if name.upper() not in allowed:
+            raise Refused(
+                f"environment.add_capabilities: {name} is not given to tasks of this worker. Whoever runs it "
+                "may add it to STEADFAST_WORKER_CAPABILITIES"
+            )
+    for name in one.drop_capabilities:
+        if not CAPABILITY.fullmatch(name):
+            raise Refused(f"environment.drop_capabilities: {name!r} is no name of a capability")
+
+
+def check_mount(mount: Mount, settings: WorkerSettings, account: Account | None) -> Mount:
+    """A mount with its source resolved, if it lies where the operator lets tasks mount; raises `Refused`.
+
+    An engine mounts with the rights of root, past parents that are closed to the task's user: so that user
+    must be able to come there without a container, too.
+    """
+    roots = [os.path.realpath(root) for root in split(settings.worker_mount_roots)]
+    source = os.path.realpath(mount.source)
+    if mount.propagation not in PROPAGATIONS:
+        raise Refused(
+            f"bind_mounts: propagation {mount.propagation!r} is none of {', '.join(PROPAGATIONS[1:])}"
+        )
+    if not any(holds(root, source) for root in roots):
+        raise Refused(
+            f"bind_mounts: {mount.source} lies outside of what tasks of this worker may mount "
+            f"({', '.join(roots) or 'nothing'}). Whoever runs it may add its folder to "
+            "STEADFAST_WORKER_MOUNT_ROOTS"
+        )
+    try:
+        with files_as(account):
+            os.stat(source)
+    except OSError as error:
+        whose = f" as {account}" if account is not None else ""
+        raise Refused(f"bind_mounts: {mount.source} cannot be reached{whose}: {error.strerror}") from None
+    return msgspec.structs.replace(mount, source=source)
+
+
+def storage_mounts(storage: Mapping[str, Any] | None) -> list[Mount]:
+    """The folder of a checkpoint storage: where the host has it, and where 0.25 had it in containers.
+
+    The caller has tried that storage as the task's user.
+    """
+    kind, folder = (storage or {}).get("type"), ""
+    if storage is not None and kind in ("shared_fs", "directory"):
+        folder = str(storage["host_path" if kind == "shared_fs" else "container_path"])
+    source = os.path.realpath(folder)
+    targets = {"shared_fs": (folder, SHARED_FS), "directory": (folder,)}.get(str(kind), ())
+    return [Mount(source, target) for target in targets]
+
+
+def run_mounts(home: Path, info_dir: Path, workdir: Path) -> list[Mount]:
+    """The folders of the run: where the host has them, and where 0.25 had them in containers."""
+    own = [Mount(str(path), str(path)) for path in (workdir, info_dir, home / "model") if path.exists()]
+    return [
+        *own,
+        Mount(str(info_dir), "/run/determined/info"),
+        Mount(str(workdir), "/run/determined/workdir"),
+    ]
+
+
+def operators_words(settings: WorkerSettings) -> tuple[str, ...]:
+    """The operator's own options for the engine, as a shell would read them; raises ValueError."""
+    return tuple(shlex.split(settings.worker_container_options))
+
+
+def _mount(one: Mapping[str, Any], workdir: str) -> Mount:
+    # A relative path is one in the working directory, as in 0.25.
+    target = posixpath.normpath(posixpath.join(workdir, one["container_path"]))
+    propagation = one.get("propagation") or ""
+    return Mount(one["host_path"], target, bool(one.get("read_only")), propagation)
+
+
+def _without_nothing(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}

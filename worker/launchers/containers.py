@@ -1,0 +1,220 @@
+"""The containers of one worker's tasks: each laid out for the shim, and what is left of it removed."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import structlog
+
+from det_contracts.expconf.environment import DEFAULT_IMAGES
+from det_contracts.roots import Roots
+from services.kit.files import write_whole
+from services.kit.reach import is_within
+from worker import process
+from worker.account import Account
+from worker.environment import PORTS
+from worker.launchers import BadLauncher, asked, engine_named, inside
+from worker.launchers.engine import Container, Engine, Mount, Registry, cli_environment
+from worker.ports import Ports
+from worker.settings import WorkerSettings
+
+FILE = "container.json"
+ID_FILE = "container.id"
+LABEL = "steadfast.instance"
+LOOK_S = 60.0
+
+log = structlog.get_logger()
+
+
+class Image(msgspec.Struct, frozen=True):
+    """What must be here before a run starts; kept in its folder, as its worker may be killed before."""
+
+    name: str
+    force_pull: bool = False
+    registry: Registry | None = None
+
+
+class Laid(msgspec.Struct, frozen=True, kw_only=True):
+    """What the shim is to run."""
+
+    argv: list[str]
+    env: dict[str, str]
+    end: process.End | None
+    run_as: process.RunAs | None
+    notices: list[str]
+    """What the container does not get of what was asked for, in words for the user."""
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """A task that is ready but for its container."""
+
+    allocation_id: str
+    argv: Sequence[str]
+    variables: Mapping[str, str]
+    workdir: Path
+    info_dir: Path
+    account: Account | None
+    ports: Ports
+    storage: Mapping[str, Any] | None
+    gpus: tuple[str, ...]
+
+
+class Containers:
+    """Those of one worker."""
+
+    def __init__(self, engine: Engine, settings: WorkerSettings, instance: str, roots: Roots) -> None:
+        """`instance` tells the containers of this worker from those of others on the host."""
+        self._engine = engine
+        self._settings = settings
+        self._instance = instance
+        self._roots = roots
+        self._words = asked.operators_words(settings)
+
+    def lay_out(self, run_dir: Path, task: Task, wish: asked.Asked) -> Laid:
+        """Write down what a run needs of its container; raises `Refused`, or OSError from the disk."""
+        unset = inside.write_variables(task.info_dir, task.variables)
+        container = self._container(run_dir, task, wish)
+        image = Image(container.image, wish.force_pull, wish.registry)
+        if self._engine.look_command(container.image):
+            write_whole(run_dir / FILE, msgspec.json.encode(image), lasting=False)
+        environment = cli_environment(os.environ)
+        # By these a run is known on the host, whoever started it.
+        known = dict(zip(PORTS, map(str, task.ports.all()), strict=True))
+        known[process.INFO_DIR] = str(task.info_dir)
+        ending = self._engine.end_command(container.name)
+        account = task.account if self._engine.as_task_user else None
+        return Laid(
+            argv=self._engine.command(container),
+            env={**environment, **known, **_home(account, task), **self._engine.secrets(container)},
+            end=process.End(tuple(ending), environment) if ending else None,
+            run_as=None if account is None else process.RunAs(account.uid, account.gid),
+            notices=[*_unset(unset), *_devices(wish), *self._engine.unmet(container)],
+        )
+
+    def _container(self, run_dir: Path, task: Task, wish: asked.Asked) -> Container:
+        settings, account = self._settings, task.account
+        asked.check_capabilities(wish, settings)
+        return Container(
+            name=self.name_of(task.allocation_id),
+            labels={LABEL: self._instance, "steadfast.allocation": task.allocation_id},
+            image=asked.check_image(wish.image or self._default_image(task)),
+            argv=inside.with_variables(task.argv, task.info_dir),
+            workdir=str(task.workdir),
+            mounts=tuple(self._mounts(task, wish)),
+            uid=os.geteuid() if account is None else account.uid,
+            gid=os.getegid() if account is None else account.gid,
+            gpus=task.gpus,
+            shm_bytes=wish.shm_bytes,
+            ports=(*task.ports.all(), *wish.ports),
+            network=settings.worker_container_network,
+            add_capabilities=wish.add_capabilities,
+            drop_capabilities=wish.drop_capabilities,
+            options=self._words,
+            id_file=str(run_dir / ID_FILE),
+            force_pull=wish.force_pull,
+            registry=wish.registry,
+        )
+
+    def name_of(self, allocation_id: str) -> str:
+        """The name of a container on this host."""
+        return f"steadfast-{allocation_id}-{self._instance[:12]}"
+
+    def _default_image(self, task: Task) -> str:
+        return self._settings.worker_image or DEFAULT_IMAGES["cuda" if task.gpus else "cpu"]
+
+    def _mounts(self, task: Task, wish: asked.Asked) -> list[Mount]:
+        def check(mount: Mount) -> Mount:
+            return asked.check_mount(mount, self._settings, task.account)
+
+        storage = asked.storage_mounts(task.storage)
+        if task.storage is not None and storage and not is_within(task.storage, self._roots):
+            # A `directory` in no root is one of the container: `bind_mounts` decides what lies behind it.
+            storage = [] if task.storage["type"] == "directory" else [check(mount) for mount in storage]
+        home = task.workdir.parent
+        own = asked.run_mounts(home, task.info_dir, task.workdir)
+        every = [*own, *storage, *(check(mount) for mount in wish.mounts)]
+        # No two at one place: engines refuse that, and what the user asks for comes last.
+        return list({mount.target: mount for mount in every}.values())
+
+    def clear_all_but(self, allocations: Collection[str]) -> None:
+        """End and remove containers of this worker's that belong to no run any more. Blocks."""
+        command = self._engine.list_command(f"{LABEL}={self._instance}")
+        if not command:
+            return
+        keep = {self.name_of(id) for id in allocations}
+        try:
+            listed = _output(command)
+            for name in set(listed.split()) - keep:
+                log.warning("container.removed", name=name, reason="no run of this worker is in it")
+                _output(self._engine.end_command(name))
+        except (OSError, subprocess.SubprocessError) as error:
+            log.error("containers.not_looked_through", launcher=self._engine.name, error=str(error))
+
+
+def personal(account: Account | None, workdir: Path) -> dict[str, str]:
+    """What a task in a container starts from, in place of its worker's environment: who it is, and a home.
+
+    No image has these users, and libraries ask for the name of who they run as.
+    """
+    if account is not None:
+        name = account.name
+    else:
+        try:
+            name = pwd.getpwuid(os.geteuid()).pw_name
+        except KeyError:
+            name = f"uid-{os.geteuid()}"
+    return {"HOME": str(workdir), "USER": name, "LOGNAME": name}
+
+
+def _home(account: Account | None, task: Task) -> dict[str, str]:
+    """Where an engine that runs as the task's user keeps its own files, such as images."""
+    return {} if account is None else {"HOME": account.home or str(task.workdir)}
+
+
+def check_launcher(settings: WorkerSettings) -> None:
+    """Raise `BadLauncher` for settings by which no task could ever start."""
+    engine = engine_named(settings.worker_launcher)
+    try:
+        asked.operators_words(settings)
+    except ValueError as error:
+        options = settings.worker_container_options
+        raise BadLauncher(f"STEADFAST_WORKER_CONTAINER_OPTIONS='{options}': {error}") from None
+    if engine is not None and shutil.which(engine.name) is None:
+        raise BadLauncher(
+            f"STEADFAST_WORKER_LAUNCHER={engine.name}: there is no program '{engine.name}' on PATH; install "
+            "it, or leave the setting out to start tasks as plain processes"
+        )
+
+
+def _output(command: Sequence[str]) -> str:
+    done = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=LOOK_S,
+        env=cli_environment(os.environ),
+    )
+    return done.stdout
+
+
+def _unset(names: Sequence[str]) -> list[str]:
+    return [
+        f"environment.environment_variables: {name!r} is not set, as the shell of a container "
+        "cannot export that name"
+        for name in names
+    ]
+
+
+def _devices(wish: asked.Asked) -> list[str]:
+    if not wish.devices:
+        return []
+    return ["resources.devices is not used: only who runs the worker gives devices to containers"]

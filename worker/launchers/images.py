@@ -1,0 +1,96 @@
+"""Fetches the image of a run before it starts, so that what fails there is no failure of its command."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import os
+import shutil
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from services.kit.files import write_whole
+from worker.launchers.containers import FILE, Image
+from worker.launchers.engine import Engine, Registry, cli_environment
+
+CREDENTIALS = "registry"
+DOCKER_HUB = "https://index.docker.io/v1/"
+LONGEST = 500
+
+
+class CannotFetch(Exception):
+    """An image is not here and cannot be fetched; the text is for the user."""
+
+
+async def fetch(engine: Engine, run_dir: Path, say: Callable[[str], Awaitable[None]]) -> None:
+    """Have the image of a run on this host; `say` tells the user that it takes a while. May be cancelled.
+
+    Asked again, it looks again. Raises `CannotFetch`.
+    """
+    try:
+        image = msgspec.json.decode((run_dir / FILE).read_bytes(), type=Image)
+    except FileNotFoundError:
+        return
+    if not image.force_pull and not (await _run(engine.look_command(image.name)))[0]:
+        return
+    await say(f"pulling image {image.name}")
+    folder = run_dir / CREDENTIALS
+    try:
+        credentials = _write(folder, image) if image.registry is not None else None
+        code, words = await _run(engine.pull_command(image.name, credentials))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    if code:
+        raise CannotFetch(f"the image {image.name} cannot be pulled by {engine.name}: {words}")
+
+
+async def _run(command: Sequence[str]) -> tuple[int, str]:
+    """Exit code, and the end of what it said of a failure."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+            env=cli_environment(os.environ),
+        )
+    except OSError as error:
+        return 127, f"{command[0]} cannot be started: {error.strerror}"
+    try:
+        _, told = await process.communicate()
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        raise
+    return process.returncode or 0, told.decode(errors="replace").strip()[-LONGEST:]
+
+
+def _write(folder: Path, image: Image) -> Path:
+    """A `config.json` with the credentials, for the engine alone and for as long as it pulls."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    content = {"auths": {server_of(image): entry(image.registry or Registry())}}
+    write_whole(folder / "config.json", msgspec.json.encode(content), lasting=False)
+    return folder
+
+
+def server_of(image: Image) -> str:
+    """The registry that credentials are for: the one that is named, else the image's own.
+
+    Example: that of `registry.lan:5000/team/train:3` is `registry.lan:5000`.
+    """
+    if image.registry is not None and image.registry.serveraddress:
+        return image.registry.serveraddress
+    first, slash, _ = image.name.partition("/")
+    named = slash and ("." in first or ":" in first or first == "localhost")
+    return first if named else DOCKER_HUB
+
+
+def entry(registry: Registry) -> dict[str, str]:
+    """Credentials as engines read them from their configuration."""
+    pair = f"{registry.username}:{registry.password}".encode()
+    auth = registry.auth or (base64.b64encode(pair).decode() if registry.username else "")
+    found = {"auth": auth, "identitytoken": registry.identitytoken, "registrytoken": registry.registrytoken}
+    return {name: value for name, value in found.items() if value}

@@ -1,0 +1,39 @@
+"""Ends what a command left with a container engine, whose daemon holds it and no process of ours."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+
+TRY_S = 10.0
+AGAIN_S = 0.5
+GONE = ("no such container", "no container with")
+"""What engines say of a container that has ended by itself and is removed: nothing is left to be done."""
+
+
+def end(argv: list[str], env: dict[str, str], patience_s: float = 60.0) -> str:
+    """End and remove a container, whatever its state. Blocks; returns why not, or nothing.
+
+    An engine that does not answer is asked again for `patience_s` seconds.
+    """
+    deadline = time.monotonic() + patience_s
+    while True:
+        said = _ask(argv, env)
+        if not said or any(word in said.lower() for word in GONE):
+            return ""
+        if time.monotonic() > deadline:
+            return f"the container may still run: {said[-200:]}"
+        time.sleep(AGAIN_S)
+
+
+def _ask(argv: list[str], env: dict[str, str]) -> str:
+    """What it says of its failure; empty where it did what it was asked."""
+    try:
+        done = subprocess.run(
+            argv, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=TRY_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    if not done.returncode:
+        return ""
+    return done.stderr.decode("utf-8", "replace").strip() or f"exit code {done.returncode}"
