@@ -11,6 +11,7 @@ from det_contracts.custom_search import CustomOperation
 from det_contracts.events.gateway import AgentUser, AuthzMode, Grant, Note, Setting, TokenScope
 from det_contracts.events.scheduler import OwnKind, PoolSettings
 from det_contracts.problems import Problem
+from det_contracts.provisioning import ReportWorkers
 
 
 def given(command: msgspec.Struct, *names: str) -> dict[str, Any]:
@@ -555,6 +556,7 @@ OWNER_OF: dict[type, str] = {
     MarkDaemon: "scheduler",
     AskToLeave: "scheduler",
     ConfigurePools: "scheduler",
+    ReportWorkers: "scheduler",
     SwitchWorker: "scheduler",
     SwitchSlot: "scheduler",
     SetTemplate: "gateway",

@@ -64,7 +64,19 @@ class Jobs(msgspec.Struct, frozen=True, tag="jobs"):
 
 
 class Pools(msgspec.Struct, frozen=True, tag="pools"):
-    """To the scheduler: rows `{name, description, settings, workers, slots, slots_used, aux_used, jobs}`."""
+    """To the scheduler: rows `{name, description, settings, workers, slots, slots_used, aux_used, jobs,
+    growth}`.
+
+    `growth` says in a sentence how a pool that gets workers by itself stands, if there is something to say.
+    """
+
+
+class Provisioning(msgspec.Struct, frozen=True, tag="provisioning"):
+    """To the scheduler: a row `{pool, newest, problem, workers}` for each pool that has a provider.
+
+    `newest` is the number of the worker that was asked for last. `workers` has those that were asked for and
+    are not dismissed: `{id, number, phase, detail, ends_at, released}`, the last one why it is given back.
+    """
 
 
 class Fits(msgspec.Struct, frozen=True, kw_only=True, tag="fits"):
@@ -303,6 +315,7 @@ OWNER_OF: dict[type, str] = {
     Jobs: "scheduler",
     Pools: "scheduler",
     Fits: "scheduler",
+    Provisioning: "scheduler",
     ClusterState: "scheduler",
     JobsUsed: "scheduler",
     StorageUsed: "checkpoints",

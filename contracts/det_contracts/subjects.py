@@ -26,6 +26,8 @@ INTAKE = "intake"
 """Owner of the decisions about what is admitted from WITNESS to CONTROL."""
 ARCHIVE = "archive"
 """Who keeps old parts of CONTROL outside of the broker."""
+PROVISIONER = "provisioner"
+"""Who has workers started and stopped where pools ask for them; it decides nothing."""
 
 
 EDGE = "edge."
@@ -220,6 +222,18 @@ def allocations_of(task_id: str) -> str:
 def deletions_of(experiment_id: int) -> str:
     """Tasks that delete checkpoints of one experiment."""
     return f"control.checkpoints.deletion.{experiment_id}.>"
+
+
+def story_of_worker(worker_id: str) -> tuple[str, ...]:
+    """Why a worker was asked for or given back, and when it came and went."""
+    came = tuple(f"control.worker.{worker_id}.{what}" for what in ("registered", "left"))
+    return (about_worker(worker_id), *came)
+
+
+def story_of_pool(pool: str) -> tuple[str, ...]:
+    """What a pool was set to, and the workers that pools asked for: those of others must be left out."""
+    said = ("wanted", "provision_reported", "released", "dismissed")
+    return (f"control.scheduler.pool.{pool}.*", *(f"control.scheduler.worker.*.{what}" for what in said))
 
 
 def on_worker(worker_id: str) -> tuple[str, ...]:

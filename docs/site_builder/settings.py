@@ -15,6 +15,7 @@ from services.gateway.running.settings import Settings as GatewaySettings
 from services.kit.reach import ReachSettings
 from services.kit.settings import PREFIX, ServiceSettings
 from services.metrics.settings import MetricsSettings
+from services.provisioner.settings import Settings as ProvisionerSettings
 from services.scheduler.app import Settings as SchedulerSettings
 from worker.settings import WorkerSettings
 
@@ -36,6 +37,7 @@ SECTIONS: tuple[tuple[str, str, type, type], ...] = (
     ("Scheduler", "", SchedulerSettings, ServiceSettings),
     ("Metrics", "", MetricsSettings, ServiceSettings),
     ("Archive", "", ArchiveSettings, ServiceSettings),
+    ("Provisioner", "", ProvisionerSettings, ServiceSettings),
     ("Worker", "", WorkerSettings, ReachSettings),
 )
 KINDS = {str: "text", int: "integer", float: "number", bool: "true or false", Path: "path"}

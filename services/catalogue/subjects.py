@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from det_contracts import ids
 from det_contracts.problems import invalid, not_found
 from services.catalogue.domain import Experiment, State
 from services.catalogue.shown import experiment_state, trial_state
 from services.why.subject import Subject
 
-KINDS = ("experiment", "trial", "allocation", "job", "checkpoint")
+KINDS = ("experiment", "trial", "allocation", "job", "checkpoint", "worker", "pool")
 JOB = "experiment-"
 RUNS_OF_A_JOB = 3
 """Present runs whose causes are told with a job."""
@@ -35,7 +36,21 @@ def find(state: State, kind: str, id: str) -> Subject:
             return _allocation(state, id)
         case "checkpoint":
             return _checkpoint(state, id)
+        case "worker":
+            there = "CONNECTED" if _token(kind, id) in state.workers else "NOT CONNECTED"
+            return Subject(kind=kind, id=id, state=there, experiment_id=0)
+        case "pool":
+            count = sum(one.pool == _token(kind, id) for one in state.workers.values())
+            there = f"at {count} connected worker{'' if count == 1 else 's'}"
+            return Subject(kind=kind, id=id, state=there, experiment_id=0)
     raise invalid(f"one can ask why of {', '.join(KINDS)}, not of '{kind}'")
+
+
+def _token(kind: str, id: str) -> str:
+    """The id of something that only the log knows."""
+    if not ids.is_token(id):
+        raise not_found(kind, id)
+    return id
 
 
 def _experiment(state: State, kind: str, id: str, number: str) -> Experiment:

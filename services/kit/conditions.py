@@ -27,6 +27,7 @@ DECISIONS_PARKED = "decisions_parked"
 DECISIONS_STAND_STILL = "decisions_stand_still"
 DISK_LOW = "disk_low"
 ARCHIVE_FAILS = "archive_fails"
+ENGINE_AWAY = "engine_away"
 
 NONE: Mapping[str, str] = {}
 
@@ -95,6 +96,10 @@ KINDS: dict[str, Kind] = {
     ARCHIVE_FAILS: Kind(
         "Look at the archive's directory or bucket: its space, its rights, whether all is there. Nothing is "
         "removed from the broker meanwhile, and everything else goes on."
+    ),
+    ENGINE_AWAY: Kind(
+        "Look at what runs the pool's workers: whether it answers where the provisioner runs, as its user. "
+        "No worker is started or stopped meanwhile; those that are there work on."
     ),
 }
 

@@ -25,7 +25,10 @@ from det_contracts import subjects
 from services.kit import base64url
 
 UNLIMITED = -1
-OWNERS = (subjects.INTAKE, "searcher", "scheduler", "metrics", "checkpoints", "gateway", subjects.ARCHIVE)
+OWNERS = (
+    subjects.INTAKE, "searcher", "scheduler", "metrics", "checkpoints", "gateway", subjects.ARCHIVE,
+    subjects.PROVISIONER,
+)  # fmt: skip
 NEXT_ORDERS = f"$JS.API.CONSUMER.MSG.NEXT.{subjects.ORDERS}"
 ORDERS_ACTED_ON = f"$JS.ACK.{subjects.ORDERS}"
 FOR_SCRIPTS = ("witness.trial.>", "reports.>", "ask.trial.>")

@@ -11,19 +11,24 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import yaml
+
 from services.kit import broker
 from services.kit.hosts_named import is_loopback
 from services.local import log_rotation
 from services.local.broker_care import BrokerCare
 from services.local.home import Home, Plan, Wish
 from services.local.keys import write_keys, write_worker
+from services.local.on_demand import end_all
 from services.local.processes import Child, Program, tell
 
 RUN_AS = "STEADFAST_WORKER_RUN_AS"
 SERVICES = ("intake", "searcher", "scheduler", "metrics", "checkpoints", "gateway")
 ARCHIVE = "archive"
 """Runs where `STEADFAST_ARCHIVE` names a place."""
-WITHOUT_DATABASE = ("intake", ARCHIVE)
+PROVISIONER = "provisioner"
+"""Runs where a pool of the file with the pools gets workers by itself."""
+WITHOUT_DATABASE = ("intake", ARCHIVE, PROVISIONER)
 
 
 class Cluster:
@@ -34,6 +39,8 @@ class Cluster:
         self.home = home
         wanted = plan.settings.get("STEADFAST_ARCHIVE") or os.environ.get("STEADFAST_ARCHIVE")
         self.services = (*SERVICES, ARCHIVE) if wanted else SERVICES
+        if _grows(plan):
+            self.services = (*self.services, PROVISIONER)
         """The programs of the control plane, by name."""
         self._ports = self._choose_ports()
         self._authority = write_keys(home.folder("secrets"))
@@ -47,6 +54,11 @@ class Cluster:
     def log_folder(self) -> Path:
         """Where the broker keeps the log."""
         return self.home.folder("broker")
+
+    @property
+    def on_demand(self) -> Path:
+        """Where the workers have their folders that pools asked for."""
+        return self.home.folder("on-demand")
 
     def programs(self) -> list[Program]:
         """The broker first, then the services, then the workers."""
@@ -120,8 +132,12 @@ class Cluster:
             found |= self._gateway()
         if name == "scheduler":
             found["STEADFAST_TASK_KEY"] = str(self.home.secret("task-key"))
-        if name in ("gateway", "scheduler") and plan.pools_file:
+        if name in ("gateway", "scheduler", PROVISIONER) and plan.pools_file:
             found["STEADFAST_POOLS"] = plan.pools_file
+        if name == PROVISIONER:
+            found |= self._of_workers()
+            found["STEADFAST_PROVISIONER_HOME"] = str(self.on_demand)
+            found["STEADFAST_WORKER_SIGNING"] = str(home.folder("secrets") / "worker-signing.json")
         if name not in self.services:
             found |= self._worker(name)
         return found | self._reach() | plan.settings
@@ -177,6 +193,12 @@ class Cluster:
             "STEADFAST_WORKER_HOME": str(self.home.folder("workers", name)),
             "STEADFAST_WORKER_POOL": self.plan.pool_of(planned.index(name) if name in planned else 0),
             "STEADFAST_WORKER_SLOTS": str(self.plan.slots),
+            **self._of_workers(),
+        }
+
+    def _of_workers(self) -> dict[str, str]:
+        """What all workers are told, also those that pools ask for."""
+        return {
             "STEADFAST_WORKER_GPU": str(self.plan.gpu).lower(),
             "STEADFAST_WORKER_PYTHON": self.plan.python,
             "STEADFAST_SEALING_KEY": str(self.home.secret("sealing-key")),
@@ -186,6 +208,15 @@ class Cluster:
 
     def _log(self, name: str) -> Path:
         return self.home.folder("logs") / f"{name}.log"
+
+
+def _grows(plan: Plan) -> bool:
+    """Whether a pool gets workers by itself. A file that makes no sense is the scheduler's to refuse."""
+    try:
+        found = yaml.safe_load(Path(plan.pools_file).read_text()) if plan.pools_file else {}
+        return any(pool.get("provider") for pool in found.get("resource_pools") or ())
+    except (OSError, yaml.YAMLError, AttributeError, TypeError):
+        return False
 
 
 def worker_ids(plan: Plan) -> list[str]:
@@ -222,7 +253,10 @@ async def supervise(plan: Plan, home: Home) -> None:
         except asyncio.CancelledError:
             # Workers first: they end trials and say so while the broker still listens.
             first = 1 + len(cluster.services)
-            for group in (children[first:], children[1:first], children[:1]):
+            await asyncio.gather(*(one.stop() for one in children if one.program.name == PROVISIONER))
+            on_demand = asyncio.to_thread(end_all, cluster.on_demand)
+            await asyncio.gather(on_demand, *(child.stop() for child in children[first:]))
+            for group in (children[1:first], children[:1]):
                 await asyncio.gather(*(child.stop() for child in group))
             (home.path / "processes.json").unlink(missing_ok=True)
             raise

@@ -20,12 +20,14 @@ from det_contracts.commands import (
 )
 from det_contracts.events import scheduler
 from det_contracts.problems import invalid, not_found, precondition
+from det_contracts.provisioning import ReportWorkers
 from services.kit.once import once
 from services.kit.quotas.limits import check_jobs
 from services.kit.quotas.usage import Account
 from services.kit.rules import Call, Ruling
 from services.scheduler.domain import Allocation, Pool, State, Worker
 from services.scheduler.jobs import change_job, unknown_pool
+from services.scheduler.provisioning import report_workers
 from services.scheduler.steps import PREEMPTION_DEADLINE_S
 
 
@@ -221,6 +223,7 @@ def _present(state: State, worker_id: str) -> Worker:
 COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {
     ReportSilence: report_silence,
     GiveUp: give_up,
+    ReportWorkers: report_workers,
     ConfigurePools: configure_pools,
     SwitchWorker: switch_worker,
     SwitchSlot: switch_slot,

@@ -8,17 +8,21 @@ from typing import Any
 from det_contracts.events import scheduler
 from services.scheduler.domain import Allocation, State
 from services.scheduler.policy.decide import decide
-from services.scheduler.policy.records import Release, Share
+from services.scheduler.policy.records import Decision, Release, Share
 from services.scheduler.steps import PREEMPTION_DEADLINE_S, next_step
 
 AT_ONCE = 500
 """Decisions of one pass that are stated together; the next pass states the rest."""
 
 
-def one_pass(state: State, pool: str) -> Sequence[Any]:
-    """What the present state of a pool allows and asks for; none when nothing waits or nothing fits."""
+def decide_pool(state: State, pool: str) -> Decision:
+    """Who gets slots of a pool, and who is asked to leave."""
     state.index.gate.settle()
-    decision = decide(state.index.books[pool])
+    return decide(state.index.books[pool])
+
+
+def one_pass(state: State, pool: str, decision: Decision) -> Sequence[Any]:
+    """The decision about a pool as events; none when nothing waits or nothing fits."""
     settings = state.pools[pool].settings
     fence_s = settings.fence_after_s if settings.on_lost == "fence" else 0.0
     free = _Free(state)

@@ -5,6 +5,8 @@ resource_pools:
   - pool_name: default
     description: the lab's GPUs
     scheduler: {type: fair_share, fitting_policy: best}
+  - pool_name: batch
+    provider: {type: slurm, slots_per_instance: 4, max_instances: 8, slurm: {partition: gpu}}
 """
 
 from __future__ import annotations
@@ -21,10 +23,13 @@ import yaml
 from det_contracts.commands import ConfigurePools
 from det_contracts.events.scheduler import PoolSettings
 from services.kit.settings import BadSettings
+from services.scheduler.providers import read_provider
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _ON_LOST = ("on_lost", "fence_after_s")
-_POOL_FIELDS = {"pool_name", "description", "scheduler", "max_aux_containers_per_agent", *_ON_LOST}
+_POOL_FIELDS = {
+    "pool_name", "description", "scheduler", "provider", "max_aux_containers_per_agent", *_ON_LOST,
+}  # fmt: skip
 LEAST_FENCE_S = 10.0
 """A worker tells every other second that it is in touch, and may need some more to connect again."""
 _TASKS = "task_container_defaults"
@@ -64,6 +69,9 @@ def _pools(found: Mapping[str, Any], problems: list[str]) -> ConfigurePools:
         aux = pool.get("max_aux_containers_per_agent", pool.get(_OLD_NAME))
         given = {} if aux is None else {"max_aux_containers_per_agent": aux}
         given |= {name: pool[name] for name in _ON_LOST if name in pool}
+        provider, wrong = read_provider(f"{at}.provider", pool.get("provider"))
+        problems += wrong
+        given |= {"provider": provider}
         settings = _settings(at, scheduler, given, problems)
         if settings is not None:
             pools[name] = settings

@@ -8,15 +8,16 @@ from typing import Any
 import msgspec
 
 from det_contracts.ids import job_id
-from det_contracts.queries import ClusterState, Fits, Jobs, JobsUsed, Pools, Waiting
+from det_contracts.queries import ClusterState, Fits, Jobs, JobsUsed, Pools, Provisioning, Waiting
 from services.kit.quotas import limits
 from services.kit.rules import dump
-from services.scheduler.domain import Allocation, Job, State, Worker
+from services.scheduler.domain import Allocation, Job, Pool, State, Worker
 from services.scheduler.jobs import unknown_pool
 from services.scheduler.outside import Outside
 from services.scheduler.policy.explain import Explainer, never_fits
 from services.scheduler.policy.queue import JobInfo
 from services.scheduler.policy.queue import jobs as queue_of
+from services.scheduler.provisioning import provisioning, supply_of
 
 MOST_EXPLAINED = 1000
 """Waiting allocations that one answer explains; those behind them wait for the same reasons."""
@@ -51,6 +52,7 @@ class Explained:
         self._state = state
         self._outside = Outside(state)
         self._pools: dict[str, Explainer] = {}
+        self._growing: dict[str, str] = {}
 
     def why(self, allocation: Allocation) -> str:
         """One sentence about an allocation that waits."""
@@ -59,7 +61,9 @@ class Explained:
             return quota
         if allocation.pool not in self._pools:
             self._pools[allocation.pool] = Explainer(self._state.index.books[allocation.pool])
-        return self._pools[allocation.pool].why(allocation.id)
+        told = self._pools[allocation.pool].why(allocation.id)
+        growing = self._growing.setdefault(allocation.pool, supply_of(self._state, allocation.pool))
+        return f"{told} {growing}" if growing else told
 
 
 def jobs(state: State, query: Jobs) -> list[dict[str, Any]]:
@@ -115,6 +119,7 @@ def _pool(state: State, name: str, workers: list[Worker]) -> dict[str, Any]:
         "slots_used": sum(len(state.index.taken_on(w.id)) for w in workers),
         "aux_used": sum(a.slots == 0 for a in held),
         "jobs": state.line.count(name),
+        "growth": supply_of(state, name),
     }
 
 
@@ -123,9 +128,19 @@ def fits(state: State, query: Fits) -> str:
     if query.pool not in state.pools and query.pool != "default":
         raise unknown_pool(state, query.pool)
     book = state.index.books.get(query.pool)
-    if book is None or not book.agents:
+    if book is None or not book.agents or _could_grow_to(state.pools[query.pool], query):
         return ""
     return never_fits(book, slots=query.slots, single_agent=query.single_agent)
+
+
+def _could_grow_to(pool: Pool, query: Fits) -> bool:
+    """Whether workers that are not there yet could serve it."""
+    provider = pool.settings.provider
+    if provider is None or provider.max_instances < 1:
+        return False
+    each = provider.slots_per_instance
+    whole = query.slots % each == 0 and not query.single_agent
+    return query.slots <= each or (whole and query.slots <= each * provider.max_instances)
 
 
 def jobs_used(state: State, query: JobsUsed) -> dict[str, dict[str, int]]:
@@ -144,6 +159,7 @@ ANSWERS: dict[Any, Callable[[State, Any], Any]] = {
     Jobs: jobs,
     Pools: pools,
     Fits: fits,
+    Provisioning: provisioning,
     JobsUsed: jobs_used,
     ClusterState: cluster_state,
 }

@@ -1,6 +1,7 @@
 """The scheduler's rules: what its state calls for.
 
-For an allocation: ask it to leave, kill it, declare it over. For a pool: one pass over the queue.
+For an allocation: ask it to leave, kill it, declare it over. For a pool: one pass over the queue, and which
+workers it asks for or gives back.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import Any
 from det_contracts.events import scheduler
 from services.scheduler import forgetting
 from services.scheduler.domain import State
-from services.scheduler.passes import AT_ONCE, one_pass
+from services.scheduler.growth import grow
+from services.scheduler.passes import AT_ONCE, decide_pool, one_pass
 from services.scheduler.steps import next_step
 
 
@@ -20,7 +22,8 @@ def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
     """Events that one record calls for; none for a record at rest."""
     kind, id = key
     if kind == "pools" and id in state.pools:
-        return one_pass(state, id)
+        decision = decide_pool(state, id)
+        return [*one_pass(state, id, decision), *grow(state, id, decision)]
     if kind == "allocations" and id in state.allocations:
         return next_step(state, state.allocations[id])
     return ()
@@ -28,7 +31,8 @@ def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
 
 def due(state: State, since: float = 0.0) -> float | None:
     """The earliest due time that has not been stated as passed."""
-    firsts = (state.due.first(), state.pauses_due.first())
+    waits = (state.due, state.pauses_due, state.provisioned_due, state.retries_due)
+    firsts = (one.first() for one in waits)
     times = [first[0] for first in firsts if first is not None]
     return min([*times, *forgetting.due(state)], default=None)
 
@@ -37,4 +41,7 @@ def expire(state: State, now: float, since: float = 0.0) -> Sequence[Any]:
     """Facts about due times that have come, of each kind the earliest first; the next few follow these."""
     late = (scheduler.DeadlinePassed(id, due_at) for due_at, id in state.due.upto(now))
     silent = (scheduler.PauseOver(trial_id, due_at) for due_at, trial_id in state.pauses_due.upto(now))
-    return list(islice(chain(late, silent, forgetting.forgotten(state, now)), AT_ONCE))
+    workers = (scheduler.WorkerTimePassed(id, due_at) for due_at, id in state.provisioned_due.upto(now))
+    retries = (scheduler.RetryDue(pool, due_at) for due_at, pool in state.retries_due.upto(now))
+    facts = chain(late, silent, workers, retries, forgetting.forgotten(state, now))
+    return list(islice(facts, AT_ONCE))

@@ -26,6 +26,13 @@ def next_step(state: State, allocation: Allocation) -> Sequence[Any]:
     kill = "" if allocation.killed else _kill_reason(state, allocation)
     if kill:
         return [scheduler.KillRequested(allocation.id, kill)]
+    notice = "" if allocation.leaving else _notice(state, allocation)
+    if notice:
+        return [
+            scheduler.PreemptRequested(
+                allocation_id=allocation.id, reason=notice, within_s=PREEMPTION_DEADLINE_S
+            )
+        ]
     if allocation.stop == "leave" and not allocation.asked_to_leave and not allocation.killed:
         return [
             scheduler.PreemptRequested(
@@ -64,6 +71,13 @@ def _kill_reason(state: State, allocation: Allocation) -> str:
         return SERVED
     closed = (_closed(state, m) for m in allocation.members if not m.over)
     return next((reason for reason in closed if reason), "")
+
+
+def _notice(state: State, allocation: Allocation) -> str:
+    """Why it must leave a worker that its pool gives back; empty where it need not."""
+    found = (state.provisioned.get(m.worker_id) for m in allocation.members if not m.over)
+    given_back = next((one for one in found if one is not None and one.released), None)
+    return f"{given_back.id} is given back: {given_back.released}" if given_back else ""
 
 
 def _closed(state: State, member: Member) -> str:

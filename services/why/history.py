@@ -12,7 +12,7 @@ from det_contracts.envelope import Recorded, Unknown
 from det_contracts.events import Decision
 from det_contracts.events.scheduler import AllocationAssigned
 
-Kind = Literal["experiment", "trial", "allocation", "deletions"]
+Kind = Literal["experiment", "trial", "allocation", "deletions", "worker", "pool"]
 
 
 class Thing(msgspec.Struct, frozen=True):

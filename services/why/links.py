@@ -282,6 +282,29 @@ def _judged(history: History, recorded: Recorded) -> Links:
     return [Link(found) for found in ended if found]
 
 
+OF_POOL = (
+    scheduler.WorkerWanted,
+    scheduler.ProvisionReported,
+    scheduler.WorkerReleased,
+    scheduler.WorkerDismissed,
+)
+OF_WORKER = (
+    *OF_POOL,
+    scheduler.WorkerLost,
+    scheduler.WorkerSwitched,
+    worker.WorkerRegistered,
+    worker.WorkerLeft,
+)
+
+
+def _of_worker(history: History, recorded: Recorded) -> Links:
+    """What had happened to the same worker before."""
+    id = recorded.event.worker_id
+    things = [Thing("worker", id)]
+    same = lambda e: e.worker_id == id  # noqa: E731
+    return _one(history.newest(things, OF_WORKER, before=recorded.position, where=same))
+
+
 _LINKS: dict[type, Callable[[History, Recorded], Links]] = {
     searcher.ExperimentCreated: _nothing,
     searcher.ExperimentActivated: _activated,
@@ -315,6 +338,15 @@ _LINKS: dict[type, Callable[[History, Recorded], Links]] = {
     scheduler.AllocationEnded: _ended_run,
     scheduler.DeadlinePassed: _of_allocation(scheduler.PreemptRequested),
     scheduler.WorkerLost: _nothing,
+    # Who waited is named in its reason. Their stories are theirs: not all who may see a pool may see them.
+    scheduler.WorkerWanted: _nothing,
+    scheduler.ProvisionReported: _of_worker,
+    scheduler.WorkerReleased: _of_worker,
+    scheduler.WorkerDismissed: _of_worker,
+    scheduler.EngineReported: _nothing,
+    scheduler.PoolConfigured: _nothing,
+    worker.WorkerRegistered: _of_worker,
+    worker.WorkerLeft: _of_worker,
     scheduler.GivenUp: _given_up,
     worker.AllocationStarted: _of_allocation(scheduler.AllocationAssigned),
     worker.AllocationExited: _exited,

@@ -139,6 +139,11 @@ class Reader:
                 return await self._read([subjects.deletions_of(int(what.id))])
             case "allocation":
                 return await self._allocation(str(what.id))
+            case "worker":
+                return await self._read(subjects.story_of_worker(str(what.id)))
+            case "pool":
+                pool = str(what.id)
+                return await self._read(subjects.story_of_pool(pool), wanted=_names_pool(pool))
 
     async def _allocation(self, id: str) -> list[Recorded]:
         """What the scheduler decided about it, and what its workers saw of it meanwhile."""
@@ -190,6 +195,10 @@ async def _available() -> AsyncIterator[None]:
 
 def _filters(subject: Subject) -> list[str]:
     """Where the whole story of a subject lies."""
+    if subject.kind == "worker":
+        return list(subjects.story_of_worker(subject.id))
+    if subject.kind == "pool":
+        return list(subjects.story_of_pool(subject.id))
     id = subject.experiment_id
     if subject.trial_id is None:
         return list(subjects.story_of_experiment(id))
@@ -201,6 +210,8 @@ def _filters(subject: Subject) -> list[str]:
 
 def _tells_of(subject: Subject) -> Callable[[Stored], bool]:
     """Not what was deleted instead of a checkpoint, and no heartbeats."""
+    if subject.kind == "pool":
+        return _names_pool(subject.id)
     others = subjects.deletions_of(subject.experiment_id).removesuffix(">")
     mark = subject.id.encode()
 
@@ -209,6 +220,12 @@ def _tells_of(subject: Subject) -> Callable[[Stored], bool]:
         return not other and not message.subject.endswith(".heartbeat")
 
     return tells
+
+
+def _names_pool(pool: str) -> Callable[[Stored], bool]:
+    """Of the workers that all pools asked for those of one."""
+    mark = f'"pool":"{pool}"'.encode()
+    return lambda message: mark in message.body
 
 
 def _no_decision(message: Stored) -> bool:

@@ -127,6 +127,11 @@ def _switched(e: scheduler.WorkerSwitched | scheduler.SlotSwitched, _: Name) -> 
     return f"{slot}agent {e.worker_id} was {what}"
 
 
+def _provisioned(e: scheduler.ProvisionReported, _: Name) -> str:
+    detail = f" ({e.detail})" if e.detail else ""
+    return f"the engine of pool {e.pool} had worker {e.worker_id} {e.phase}{detail}"
+
+
 def _job(e: scheduler.JobChanged, _: Name) -> str:
     limit = "no limit of slots" if e.max_slots is None else f"at most {_slots(e.max_slots)}"
     return f"the job of experiment {e.experiment_id} got priority {e.priority}, weight {e.weight:g}, {limit}"
@@ -195,6 +200,17 @@ SENTENCES: dict[type, Sentence] = {
     scheduler.DeadlinePassed: lambda e, name: f"the time for {name(e.allocation_id)} to leave was over",
     scheduler.PauseOver: lambda e, _: f"the share of trial {e.trial_id} was free for others",
     scheduler.PoolConfigured: lambda e, _: f"pool {e.pool} was set to schedule by {e.settings.scheduler}",
+    scheduler.WorkerWanted: lambda e, _: f"pool {e.pool} asked for worker {e.worker_id}",
+    scheduler.ProvisionReported: _provisioned,
+    scheduler.WorkerTimePassed: lambda e, _: f"a time that worker {e.worker_id} waited for had come",
+    scheduler.WorkerReleased: lambda e, _: f"pool {e.pool} gave back worker {e.worker_id}",
+    scheduler.WorkerDismissed: lambda e, _: f"nothing was left of worker {e.worker_id}",
+    scheduler.EngineReported: lambda e, _: (
+        f"the engine of pool {e.pool} did not answer: {e.problem}"
+        if e.problem
+        else f"the engine of pool {e.pool} answered again"
+    ),
+    scheduler.RetryDue: lambda e, _: f"pool {e.pool} could ask for workers again",
     scheduler.WorkerSwitched: _switched,
     scheduler.SlotSwitched: _switched,
     scheduler.JobChanged: _job,

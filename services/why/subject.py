@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints, scheduler, searcher, trial, worker
 from services.why.history import History, Thing
-from services.why.links import around, experiment, experiment_of
+from services.why.links import OF_POOL, OF_WORKER, around, experiment, experiment_of
 
 _LIFE = (
     searcher.ExperimentCreated,
@@ -36,7 +38,7 @@ _TRIAL = (
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
-    """One experiment, trial, allocation, job or checkpoint."""
+    """One experiment, trial, allocation, job, checkpoint, worker or pool."""
 
     kind: str
     id: str
@@ -125,7 +127,27 @@ def _checkpoint(history: History, subject: Subject) -> list[Recorded | None]:
     return [gone, stored]
 
 
+def _worker(history: History, subject: Subject) -> list[Recorded | None]:
+    id = subject.id
+    return [history.newest([Thing("worker", id)], OF_WORKER, where=lambda e: e.worker_id == id)]
+
+
+def _pool(history: History, subject: Subject) -> list[Recorded | None]:
+    """What is newest of each worker that it asked for, and of the pool itself."""
+    things = [Thing("pool", subject.id)]
+    kinds = (scheduler.PoolConfigured, scheduler.EngineReported)
+    found = [history.newest(things, (kind,), where=lambda e: e.pool == subject.id) for kind in kinds]
+    newest = {r.event.worker_id: r for r in history.events if _asked_by(r.event, subject.id)}
+    return [*found, *newest.values()]
+
+
+def _asked_by(event: Any, pool: str) -> bool:
+    return isinstance(event, OF_POOL) and event.pool == pool
+
+
 _ENDS = {
+    "worker": _worker,
+    "pool": _pool,
     "experiment": _experiment,
     "trial": _trial,
     "allocation": _allocation,

@@ -17,6 +17,8 @@ FACTS = {
     "decision",  # leads a batch and says nothing of its own
     "scheduler.allocation.deadline_passed",  # a time that has come
     "scheduler.trial.pause_over",  # another one
+    "scheduler.worker.time_passed",  # another one
+    "scheduler.pool.retry_due",  # another one
     "metrics.trial.validated",  # what was accepted needs no excuse; what was not, has one
 }
 OWNERS = ("searcher", "scheduler", "metrics", "checkpoints", "gateway")

@@ -321,6 +321,17 @@ async def resize(world, chance):
         one.start()
 
 
+async def provisioner(world, chance):
+    """A provisioner dies wherever it is, and is started again."""
+    if not world.provisioners:
+        return
+    one = chance.choice(world.provisioners)
+    world.fault("provisioner", "one dies")
+    one.crash()
+    await asyncio.sleep(chance.choice((0.5, 20.0)))
+    one.start()
+
+
 FAULTS = {
     "crash": (6, crash),
     "instant": (10, instant),
@@ -343,6 +354,7 @@ FAULTS = {
     "slots": (3, slots),
     "twin": (2, twin),
     "stopped": (4, stopped),
+    "provisioner": (3, provisioner),
 }
 """Name to (how often, what)."""
 
@@ -377,6 +389,10 @@ def mend(world):
             replica.process.go_on()
             _start(world, replica)
             replica.line.heal(plan)
+    for one in world.provisioners:
+        one.start()
+    if world.engine is not None:
+        world.engine.honest = True
     for one in world.workers.values():
         one.deaf = False
         one.awake.set()

@@ -10,6 +10,7 @@ from det_contracts import subjects
 from det_contracts.envelope import Unknown
 from det_contracts.events import Decision, checkpoints, metrics, scheduler, searcher
 from det_contracts.states import EXPERIMENT_MOVES, OVER, TRIAL_MOVES
+from tests.simulation.provisioner import MOST
 from tests.simulation.verdict import expected
 from tests.simulation.violation import Violation
 
@@ -34,6 +35,9 @@ ONCE = {
     scheduler.KillRequested: ("allocation_id",),
     scheduler.AllocationEnded: ("allocation_id",),
     scheduler.GivenUp: ("allocation_id", "worker_id"),
+    scheduler.WorkerWanted: ("worker_id",),
+    scheduler.WorkerReleased: ("worker_id",),
+    scheduler.WorkerDismissed: ("worker_id",),
     metrics.Validated: ("trial_id", "number"),
     metrics.ReportRefused: ("trial_id", "number"),
     metrics.Settled: ("trial_id",),
@@ -327,7 +331,43 @@ def deletes_only_what_nobody_needs(ledger, event, stated):
     return None
 
 
+def asks_for_no_more_than_it_may(ledger, event, stated):
+    """A pool has no more workers than it may, those included that are on their way, or out."""
+    there = [id for id, pool in ledger.asked.items() if pool == event.pool]
+    return f"it has {there} already" if len(there) >= MOST else None
+
+
+def gives_nothing_to_who_is_given_back(ledger, event, stated):
+    """A worker that is given back gets no work any more."""
+    for part in event.parts:
+        since = ledger.given_back.get(part.worker_id)
+        if since is not None and since <= stated.seen:
+            return f"{part.worker_id} was given back at {since}"
+    return None
+
+
+def nobody_works_there(ledger, event, stated):
+    """A worker that is given back for want of work has none, also none of the same decision."""
+    if "max_idle_agent_period" not in event.reason:
+        return None
+    held = [
+        known.id
+        for known in ledger.allocations.values()
+        if not known.outcome and any(part.worker_id == event.worker_id for part in known.parts)
+    ]
+    return f"{held} hold shares of it" if held else None
+
+
+def is_not_there(ledger, event, stated):
+    """Nothing is left of a worker that is dismissed."""
+    known = ledger.workers_at(event.worker_id, stated.seen)
+    return f"it is here: {known}" if known is not None and known.presence == "here" else None
+
+
 BEFORE = {
+    scheduler.WorkerWanted: [asks_for_no_more_than_it_may],
+    scheduler.WorkerReleased: [nobody_works_there],
+    scheduler.WorkerDismissed: [is_not_there],
     searcher.ExperimentActivated: [experiment_moves_along_the_table],
     searcher.ExperimentPaused: [experiment_moves_along_the_table],
     searcher.ExperimentStopping: [experiment_moves_along_the_table, stops_as_the_search_says],
@@ -353,6 +393,7 @@ BEFORE = {
         places_the_whole_gang,
         places_only_where_there_is_room,
         keeps_to_quotas,
+        gives_nothing_to_who_is_given_back,
     ],
     scheduler.PreemptRequested: [is_not_over],
     scheduler.KillRequested: [is_not_over],

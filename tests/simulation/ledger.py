@@ -59,6 +59,10 @@ class Ledger:
         self.counts = {}
         self.facts = {}
         """Position in WITNESS to that in CONTROL, of each admitted fact."""
+        self.asked = {}
+        """Workers that pools asked for and of which something may be left, to their pools."""
+        self.given_back = {}
+        """Worker to the position at which its pool gave it back."""
         self.admitted = self.admitted_before = 0
         """Up to where in WITNESS all is admitted or refused, as the intake says now and said before."""
 
@@ -419,7 +423,25 @@ def _quota_set(ledger, event, position):
     ledger.count("quotas")
 
 
+def _wanted(ledger, event, position):
+    ledger.asked[event.worker_id] = event.pool
+    ledger.count("workers wanted")
+
+
+def _released(ledger, event, position):
+    ledger.given_back[event.worker_id] = position
+    ledger.count("workers released")
+
+
+def _dismissed(ledger, event, position):
+    del ledger.asked[event.worker_id]
+    ledger.count("workers dismissed")
+
+
 _NOTES = {
+    scheduler.WorkerWanted: _wanted,
+    scheduler.WorkerReleased: _released,
+    scheduler.WorkerDismissed: _dismissed,
     gateway.UserSet: _user_set,
     gateway.GroupSet: _group_set,
     gateway.QuotaSet: _quota_set,

@@ -9,7 +9,7 @@ KINDS = (
     "crash", "instant", "power", "lease", "clock", "full", "worker", "host", "partition", "deaf", "resize",
     "slots", "losses", "repeats", "stalls", "scripts", "users", "limits", "space", "permission", "leader",
     "follower", "batches", "closed", "stopped", "twin",
-    "gateway", "clients", "intake",
+    "gateway", "clients", "intake", "provisioner", "engine",
 )  # fmt: skip
 """Everything that can be left out, to see whether a seed fails without it."""
 
@@ -34,6 +34,8 @@ class Plan:
     share: bool = False
     """Whether all gateways write to one database."""
     intakes: int = 1
+    grows: bool = False
+    """Whether a pool gets workers by itself."""
 
     def chance(self, name):
         """A stream of chance of its own, so that leaving one thing out does not move all the others."""
@@ -62,6 +64,7 @@ def plan_of(seed, off=(), steps=300):
         steps=steps,
         share=random.Random(f"{seed}/share").random() < 0.5,
         gateways=0 if "gateway" in off else random.Random(f"{seed}/gateway").choice((0, 0, 0, 1, 2)),
+        grows="provisioner" not in off and random.Random(f"{seed}/provisioner").random() < 0.3,
         intakes=1 if "intake" in off else random.Random(f"{seed}/intake").choice((1, 2, 3)),
         limits=USUAL if "limits" in off else random.Random(f"{seed}/limits").choice(ALL),
     )

@@ -101,7 +101,9 @@ async def come_to_rest(world, most_steps=MOST_STEPS):
     last, still = 0, 0.0
     while still < STILL_S or world.processes or not _all_read(world):
         # What has just ended is told of some time later.
-        busy = bool(world.processes)
+        # Until then a pool asks for nothing, however much waits.
+        pauses = any(one.retry_at for one in world.truth["scheduler"].supplies.values())
+        busy = bool(world.processes) or pauses
         await world.sleep(10.0)
         still = still + 10.0 if world.steps == last and not busy else 0.0
         last = world.steps
@@ -141,6 +143,7 @@ async def ask_at_the_end(world):
     every_living_worker_counts(world)
     every_fact_is_admitted_once(world)
     everything_is_over_or_waits(world)
+    nothing_runs_that_nobody_asked_for(world)
     what_is_saved_is_the_fold(world)
     who_hung_up_left_nothing(world)
     rebuild_is_the_same(world)
@@ -205,6 +208,23 @@ def what_is_saved_is_the_fold(world):
                 raise Violation("all is saved in the end", f"{owner}: {positions} of {ends}")
             if differ(state, world.truth[owner]):
                 raise Violation("what is saved is the fold", owner)
+
+
+def nothing_runs_that_nobody_asked_for(world):
+    """An engine is left with nothing but what pools want, and pools with nothing but what there is."""
+    if world.engine is None:
+        return
+    running = [job for job in world.engine.jobs if job.alive]
+    lost = [job for job in running if job.worker_id not in world.ledger.asked]
+    twice = len({job.worker_id for job in running}) < len(running)
+    if lost or twice:
+        raise Violation("nothing runs that nobody asked for", f"{lost or running}")
+    back = [id for id in world.ledger.asked if id in world.ledger.given_back]
+    if back:
+        raise Violation("what is given back goes", f"{back} are still there")
+    gone = world.ledger.asked.keys() - {job.worker_id for job in running}
+    if gone:
+        raise Violation("what is wanted comes", f"{gone} run nowhere")
 
 
 def who_hung_up_left_nothing(world):

@@ -15,7 +15,8 @@ from services.kit.log_memory import MemoryLog
 from services.kit.quotas import limits
 from services.kit.rounds import Round
 from services.kit.runner import Runner
-from services.scheduler.domain import hosts
+from services.provisioner import plan
+from services.scheduler.domain import State, hosts, provisioned
 from services.scheduler.domain.letting_in import LettingIn
 from services.searcher import verdict
 from services.searcher.domain import fold
@@ -146,7 +147,28 @@ def shown_before_it_is_read(patch):
     patch.setattr(Catalogue, "catch_up", hasty)
 
 
+def work_for_who_is_given_back(patch):
+    """A worker that registers again gets work, whether its pool gives it back or not."""
+    patch.setattr(provisioned, "is_released", lambda state, worker_id: False)
+    put_worker = State.put_worker
+    forget = lambda self, one: put_worker(self, msgspec.structs.replace(one, released=False))  # noqa: E731
+    patch.setattr(State, "put_worker", forget)
+
+
+def idle_however_busy(patch):
+    """Nobody looks whether a worker has work."""
+    patch.setattr(provisioned, "is_busy", lambda state, worker_id: False)
+
+
+def strays_left_alone(patch):
+    """What an engine runs and nobody wants is not stopped."""
+    patch.setattr(plan, "_number", lambda id, pool: 0)
+
+
 PLANTED = [
+    (work_for_who_is_given_back, "gives_nothing_to_who_is_given_back", ()),
+    (idle_however_busy, "nobody_works_there", ()),
+    (strays_left_alone, "nothing runs that nobody asked for", ()),
     (shown_before_it_is_read, "reads follow what was answered", ()),
     (beyond_quotas, "keeps_to_quotas", ()),
     (taken_over_without_a_look, "admitted_once_and_in_order", ()),

@@ -21,6 +21,8 @@ from det_contracts.events.scheduler import PoolSettings
 from det_contracts.expconf import complete
 from det_contracts.problems import Refused
 from det_contracts.states import OVER
+from tests.simulation.engine import POOL
+from tests.simulation.provisioner import growing
 
 SPACE = {
     "lr": {"type": "double", "minval": 0, "maxval": 1},
@@ -148,7 +150,14 @@ def configure(world, chance):
         )
         for name in ("default", "second")
     }
-    return "scheduler", ConfigurePools(pools=pools)
+    return "scheduler", ConfigurePools(pools=growing(world, pools))
+
+
+def _where_it_grows(world, config):
+    """Where a pool grows most of the work goes there."""
+    if world.engine is None or world.engine.chance.random() < 0.4:
+        return config
+    return config | {"resources": config["resources"] | {"resource_pool": POOL}}
 
 
 def _parent(world, chance):
@@ -173,7 +182,7 @@ def _large(world, chance, config):
 def submit(world, chance):
     return "searcher", CreateExperiment(
         user="ann",
-        config=_large(world, chance, random_config(chance)),
+        config=_large(world, chance, _where_it_grows(world, random_config(chance))),
         original_config="",
         activate=chance.random() < 0.9,
         **_parent(world, chance),

@@ -17,6 +17,7 @@ from det_contracts.queries import (
     Fits,
     Jobs,
     Pools,
+    Provisioning,
     SearchProgress,
     SearchState,
     Waiting,
@@ -27,12 +28,14 @@ from services.kit import awake, runner, saving
 from services.kit.rules import Call, dump, every_key
 from services.metrics import settling
 from services.metrics.app import RULES as METRICS
+from services.provisioner import rounds
 from services.scheduler import heartbeats, orders
 from services.scheduler.app import RULES as SCHEDULER
 from services.scheduler.news import holder
 from services.searcher.app import RULES as SEARCHER
 from tests.simulation import calls, invariants, searches
 from tests.simulation.broker import Disk
+from tests.simulation.engine import LyingEngine
 from tests.simulation.gateway import RULES as GATEWAY
 from tests.simulation.gateway import Gateway
 from tests.simulation.intake import Intake
@@ -40,6 +43,7 @@ from tests.simulation.invariants import Stated
 from tests.simulation.ledger import Ledger
 from tests.simulation.limits import obeyed
 from tests.simulation.loop import run
+from tests.simulation.provisioner import Provisioner
 from tests.simulation.reading import Reading
 from tests.simulation.registers import Registers
 from tests.simulation.replica import QUIET, Replica
@@ -60,6 +64,7 @@ QUERIES = [
     Waiting(1),
     Jobs(),
     Pools(),
+    Provisioning(),
     Fits(pool="default", slots=4),
     ClusterState(),
     Checkpoints(experiment_id=1),
@@ -99,6 +104,9 @@ class World:
         self.truth = {owner: rules.state() for owner, rules in self.rules.items()}
         self._copies = {owner: Copies(rules.state) for owner, rules in self.rules.items()}
         self.registers = Registers()
+        self.engine = LyingEngine(self) if plan.grows else None
+        self.provisioners = [Provisioner(self) for _ in range(2 * plan.grows)]
+        """Two of them: one may believe that it leads while the other does."""
         self.replicas = [replica for owner in self.owners for replica in self._replicas(owner)]
 
     @property
@@ -355,6 +363,8 @@ class World:
 
     def start(self):
         self.start_services()
+        for one in self.provisioners:
+            one.start()
         self.usual = self.chance.choice((1, 2, 2, 4))
         for number in range(self.chance.randrange(1, 5)):
             self.add_worker(f"w{number}")
@@ -424,6 +434,8 @@ def parts(loop_time, plan):
         (saving, "Behind", NeverBehind),
         (saving, "Snapshot", lambda owner, state, fold_version: ShelfSnapshot(state)),
         (awake, "TICK_S", LOOK_EVERY_S),
+        # So that reports are told in portions.
+        (rounds, "REPORTED_AT_ONCE", 2),
         (runner, "log", QUIET),
         (relay, "log", QUIET),
     ):

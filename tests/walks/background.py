@@ -4,6 +4,7 @@ from det_contracts import commands
 from det_contracts.commands import Once, Password
 from det_contracts.custom_search import CreateTrial as CustomTrial
 from det_contracts.events import gateway, scheduler, trial, worker
+from det_contracts.events.scheduler import PoolSettings, Provider
 from det_contracts.expconf import complete
 from services.metrics.commands import Settle
 from services.metrics.domain.state import Ended, Gone, Trimmed
@@ -268,6 +269,8 @@ class Background(Users):
             self.cluster.ask(commands.SetVersion(model_id=1, checkpoint=uuid, user="ann"))
 
     def _workers(self):
+        provider = Provider(type="process", min_instances=self.count, max_instances=2 * self.count)
+        self.cluster.ask(commands.ConfigurePools(pools={"growing": PoolSettings(provider=provider)}))
         for number in self.each():
             self.here(f"host{number}", 1, pool="hosts")
             self.here(f"gone{number}", 1, pool="hosts")

@@ -6,8 +6,9 @@ from det_contracts.custom_search import CreateTrial as CustomTrial
 from det_contracts.custom_search import SetProgress
 from det_contracts.events import archive, gateway, scheduler, searcher, trial, worker
 from det_contracts.events.gateway import Grant
-from det_contracts.events.scheduler import PoolSettings
+from det_contracts.events.scheduler import PoolSettings, Provider
 from det_contracts.ids import TASK_PORTS
+from det_contracts.provisioning import ReportWorkers, SeenWorker
 from services.metrics.commands import Drop, Trim
 from services.scheduler.commands import GiveUp, ReportSilence
 from tests.walks.background import Users, random_search
@@ -24,8 +25,9 @@ class Story(Users):
         self.of = of
         self.ask, self.query = cluster.ask, cluster.query
         for part in (
-            self.hosts, self.large, self.searches, self.one_experiment, self.failures, self.outside,
-            self.custom, self.people, self.registry, self.tasks, self.queries_, self.data, self.deletion,
+            self.hosts, self.growth, self.large, self.searches, self.one_experiment, self.failures,
+            self.outside, self.custom, self.people, self.registry, self.tasks, self.queries_, self.data,
+            self.deletion,
         ):  # fmt: skip
             part()
 
@@ -38,6 +40,36 @@ class Story(Users):
         for enabled in (False, True):
             self.ask(commands.SwitchSlot(worker_id="b", slot_id=0, enabled=enabled, user="admin"))
             self.ask(commands.SwitchWorker(worker_id="b", enabled=enabled, drain=True, user="admin"))
+
+    def growth(self):
+        """A pool asks for a worker, has it, gives it back; its engine is away and fails meanwhile."""
+        count = self.of.count
+        provider = Provider(
+            type="process", min_instances=count, max_instances=2 * count, max_idle_s=1.0, max_starting_s=1.0
+        )
+        self.ask(commands.ConfigurePools(pools={"growing": PoolSettings(provider=provider)}))
+        self.ask(ReportWorkers(pool="growing", problem="away"))
+        id = self.submit(pool="growing")
+        (trial_id,) = self.trials_of(id)
+        self.engine_says("growing-1", "over")
+        self.later(20.0)
+        self.engine_says("growing-2", "running")
+        self.here("growing-2", 1, pool="growing")
+        self.start(trial_id)
+        self.complete(trial_id)
+        self.leave(trial_id)
+        self.later(20.0)
+        self.engine_says("growing-3", "running")
+        self.later(20.0)
+        self.engine_says("growing-3", "over")
+        self.query(queries.Provisioning())
+
+    def later(self, seconds):
+        self.cluster.now += seconds
+        self.cluster.decide()
+
+    def engine_says(self, id, phase):
+        self.ask(ReportWorkers(pool="growing", workers=(SeenWorker(worker_id=id, phase=phase),)))
 
     def large(self):
         """What happens in an experiment of many trials, to a trial of many checkpoints and runs."""

@@ -38,6 +38,7 @@ WALKS = {
     "scheduler answers ClusterState": "it is asked for the whole state, by tests and for support",
     "scheduler answers Pools": "it counts the slots of all workers",
     "scheduler answers JobsUsed": A_QUOTA,
+    "scheduler answers Provisioning": "it tells of every worker that was asked for, once in some seconds",
     "checkpoints answers StorageUsed": A_QUOTA,
     "scheduler is measured": "it counts the slots of all workers, every few seconds",
 }
@@ -52,7 +53,7 @@ LARGE = {
 """What may grow in bytes, and why."""
 FEW_RECORDS = {
     "searcher.totals", "scheduler.totals", "checkpoints.totals", "checkpoints.tallies", "gateway.highest",
-    "gateway.gathered", "metrics.trimmed", "scheduler.pools",
+    "gateway.gathered", "metrics.trimmed", "scheduler.pools", "scheduler.supplies",
     "gateway.judging", "searcher.judging", "scheduler.judging", "checkpoints.judging",
 }  # fmt: skip
 """Tables with a record for the whole cluster, a state or a pool."""

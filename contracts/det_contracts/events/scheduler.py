@@ -28,6 +28,28 @@ class Part(msgspec.Struct, frozen=True):
     """0 is the chief."""
 
 
+ProviderType = Literal["process", "slurm", "kubernetes"]
+Phase = Literal["wanted", "queued", "running", "missing", "over"]
+"""Where a worker is that a pool asked for, as its engine says: not yet accepted, waiting for a host, running,
+no longer listed, or finished for good."""
+
+
+class Provider(msgspec.Struct, frozen=True, kw_only=True):
+    """How a pool gets workers by itself and gives them back."""
+
+    type: ProviderType
+    slots_per_instance: int = 1
+    """Slots that one worker of this pool will offer; 1 or more."""
+    min_instances: int = 0
+    max_instances: int = 5
+    max_idle_s: float = 1200.0
+    """A worker without work for so long is given back."""
+    max_starting_s: float = 1200.0
+    """A worker that does not register within this time of its start is given up."""
+    notice_s: float = 120.0
+    """So long before its host is taken away a worker's tasks are asked to save and leave."""
+
+
 class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How one pool hands out its slots."""
 
@@ -45,6 +67,8 @@ class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
     they say counts once their run is given up; `fence` has their host end them before it starts elsewhere."""
     fence_after_s: float = 25.0
     """With `fence`: without contact for so long a host ends what it runs for this pool."""
+    provider: Provider | None = None
+    """None: the pool has the workers that people start."""
 
 
 @event("scheduler.task.submitted", key="task_id")
@@ -215,6 +239,83 @@ class WorkerSwitched(msgspec.Struct, frozen=True, kw_only=True):
     draining: bool = False
     """Closed for new work only; what runs may come to its end."""
     reason: str
+
+
+@event("scheduler.worker.wanted", key="worker_id")
+class WorkerWanted(msgspec.Struct, frozen=True, kw_only=True):
+    """A pool is to get another worker. The provisioner hears it and asks the pool's engine for one."""
+
+    worker_id: str
+    """The new worker registers under this id, which is never used again."""
+    pool: str
+    number: int
+    """Counts the workers that the pool has asked for, from 1."""
+    reason: str
+
+
+@event("scheduler.worker.provision_reported", key="worker_id")
+class ProvisionReported(msgspec.Struct, frozen=True, kw_only=True):
+    """What the engine of a pool says of a worker that was asked for; stated when it says something new."""
+
+    worker_id: str
+    pool: str
+    phase: Phase
+    detail: str = ""
+    """In the engine's words: the number of its job, what it waits for, why it ended."""
+    ends_at: float = 0.0
+    """When the engine will take the host away, in seconds since the epoch; 0: no such time is known."""
+    reason: str
+
+
+@event("scheduler.worker.time_passed", key="worker_id")
+class WorkerTimePassed(msgspec.Struct, frozen=True):
+    """A due time of a worker that was asked for has come: it is idle, late, gone, or its host's time ends."""
+
+    worker_id: str
+    due_at: float
+
+
+@event("scheduler.worker.released", key="worker_id")
+class WorkerReleased(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker is given back: it gets no more work, and its engine ends it once it is empty.
+
+    What still runs on it is asked to save and leave.
+    """
+
+    worker_id: str
+    pool: str
+    reason: str
+    failed: bool = False
+    """It never did what it was asked for: the pool waits before it asks again."""
+
+
+@event("scheduler.worker.dismissed", key="worker_id")
+class WorkerDismissed(msgspec.Struct, frozen=True, kw_only=True):
+    """Nothing is left of a worker that was asked for: neither its engine nor the cluster knows it."""
+
+    worker_id: str
+    pool: str
+    reason: str
+    failed: bool = False
+    """It ended before it had ever registered: the pool waits before it asks again."""
+
+
+@event("scheduler.pool.engine_reported", key="pool")
+class EngineReported(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the engine of a pool can be asked; stated when that changes."""
+
+    pool: str
+    problem: str
+    """Why it cannot be asked, in its own words; empty: it answers."""
+    reason: str
+
+
+@event("scheduler.pool.retry_due", key="pool")
+class RetryDue(msgspec.Struct, frozen=True):
+    """A pool has waited long enough after workers that failed to start, and may ask for others."""
+
+    pool: str
+    due_at: float
 
 
 @event("scheduler.worker.slot_switched", key="worker_id")

@@ -14,8 +14,15 @@ from determined.cli.grammar import Verb, arg
 from determined.transport import instant
 from determined.transport.rest import Session
 
-KINDS = ("experiment", "trial", "allocation", "job", "checkpoint")
-_SHORT = {"e": "experiment", "exp": "experiment", "t": "trial", "c": "checkpoint", "j": "job"}
+KINDS = ("experiment", "trial", "allocation", "job", "checkpoint", "worker", "pool")
+_SHORT = {
+    "e": "experiment",
+    "exp": "experiment",
+    "t": "trial",
+    "c": "checkpoint",
+    "j": "job",
+    "agent": "worker",
+}
 _PAGE = 500
 _WIDEST = 120
 

@@ -121,6 +121,8 @@ class PoolRow(msgspec.Struct, frozen=True):
     slots_used: int
     aux_used: int
     jobs: int
+    growth: str = ""
+    """How a pool that gets workers by itself stands, in a sentence."""
 
 
 class Ranks(msgspec.Struct, frozen=True):

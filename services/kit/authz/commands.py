@@ -172,6 +172,7 @@ COMMANDS: dict[str, Needs] = {
     "SetAuthz": _cluster("service"),
     "RenewPassword": _cluster("service"),
     "ConfigurePools": _cluster("service"),
+    "ReportWorkers": _cluster("service"),
     "ReportSilence": _cluster("service"),
     "GiveUp": _cluster("service"),
     "Settle": _cluster("service"),

@@ -11,7 +11,7 @@ from det_contracts import ids
 from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints, gateway, scheduler, searcher, worker
 from services.kit.once import keep
-from services.scheduler.domain import hosts, queue
+from services.scheduler.domain import hosts, provisioned, queue
 from services.scheduler.domain.records import Deadline, Member, Pause
 from services.scheduler.domain.state import Key, State
 
@@ -51,6 +51,8 @@ def _assigned(state: State, recorded: Recorded) -> Iterable[Key]:
         )
     )
     yield from state.touch_pool(known.pool)
+    for part in event.parts:
+        yield from provisioned.look(state, part.worker_id, recorded.at)
 
 
 def _member(state: State, part: scheduler.Part, *, fenced: bool) -> Member:
@@ -117,6 +119,8 @@ def _ended(state: State, recorded: Recorded) -> Iterable[Key]:
     known = state.allocations[recorded.event.allocation_id]
     yield from state.drop_allocation(known)
     yield from queue.task_ended(state, known, recorded.at)
+    for member in known.members:
+        yield from provisioned.look(state, member.worker_id, recorded.at)
     if known.trial_id is not None and known.slots:
         yield from state.put_pause(
             Pause(
@@ -179,6 +183,13 @@ _FOLDS: dict[type, Callable[[State, Recorded], Iterable[Key]]] = {
     scheduler.GivenUp: _given_up,
     scheduler.WorkerSwitched: hosts.switched,
     scheduler.SlotSwitched: hosts.slot_switched,
+    scheduler.WorkerWanted: provisioned.wanted,
+    scheduler.ProvisionReported: provisioned.reported,
+    scheduler.WorkerTimePassed: provisioned.time_passed,
+    scheduler.WorkerReleased: provisioned.released,
+    scheduler.WorkerDismissed: provisioned.dismissed,
+    scheduler.EngineReported: provisioned.engine_reported,
+    scheduler.RetryDue: provisioned.retry_due,
     searcher.StopRequested: _stop_requested,
     searcher.RunEnded: _run_judged,
     searcher.TrialEnded: _run_judged,

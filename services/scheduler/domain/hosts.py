@@ -9,6 +9,7 @@ import msgspec
 from det_contracts.envelope import Recorded
 from det_contracts.events import scheduler, worker
 from det_contracts.events.worker import takes_over
+from services.scheduler.domain import provisioned
 from services.scheduler.domain.records import Allocation, Member, Presence, Switch, Worker
 from services.scheduler.domain.state import Key, State
 
@@ -37,6 +38,9 @@ def registered(state: State, recorded: Recorded) -> Iterable[Key]:
             registered_at=recorded.at,
             switch=known.switch if known else Switch(),
             slot_switches=known.slot_switches if known else {},
+            # For ever: an engine that started it late, or twice, brings it up when its pool knows it no more.
+            released=provisioned.is_released(state, event.worker_id)
+            or (known is not None and known.released),
             shrunk=known is not None and (known.shrunk or any(s.id not in offered for s in known.slots)),
         )
     )
@@ -48,6 +52,7 @@ def registered(state: State, recorded: Recorded) -> Iterable[Key]:
         gone = id not in kept and allocation.assigned <= event.reads_after
         if gone or not _slots_on(allocation, event.worker_id) <= offered:
             yield from _lose(state, allocation, event.worker_id, over=gone and knows)
+    yield from provisioned.look(state, event.worker_id, recorded.at)
 
 
 def gone(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -61,6 +66,7 @@ def gone(state: State, recorded: Recorded) -> Iterable[Key]:
     yield from state.put_worker(replace(known, presence=presence, gone_at=recorded.at))
     for id in state.index.held_on(known.id):
         yield from _lose(state, state.allocations[id], known.id, over=left)
+    yield from provisioned.look(state, known.id, recorded.at)
 
 
 def forgotten(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -81,6 +87,7 @@ def switched(state: State, recorded: Recorded) -> Iterable[Key]:
     known = state.workers.get(event.worker_id)
     if known is not None:
         yield from _switch(state, replace(known, switch=Switch(event.enabled, event.draining)))
+        yield from provisioned.look(state, known.id, recorded.at)
 
 
 def slot_switched(state: State, recorded: Recorded) -> Iterable[Key]:

@@ -51,6 +51,9 @@ class Index:
     def put_pool(self, pool: Pool) -> None:
         """A pool is there, or changed its settings."""
         settings = policy_of(pool)
+        if pool.name in self.books and self.books[pool.name].settings == settings:
+            # Who waits where is as it was, however many wait.
+            return
         if pool.name in self.books:
             self.books[pool.name].settings = settings
             self.gate.settings_changed()
@@ -92,7 +95,7 @@ class Index:
             id=worker.id,
             slots=len(counted | self.taken_on(worker.id)),
             enabled=worker.switch.enabled,
-            draining=worker.switch.draining,
+            draining=worker.switch.draining or worker.released,
         )
         book.put_agent(agent)
 

@@ -59,6 +59,8 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     """By slot id; those that are not listed are open."""
     gone_at: float = 0.0
     """Since when it is not here; seconds since the epoch."""
+    released: bool = False
+    """Its pool gives it back: no new work comes here."""
     shrunk: bool = False
     """It once came back with fewer slots than it had; what ran on those may not be over yet."""
 

@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 
 from det_contracts.ids import job_id
-from services.kit.authz.people import People
 from services.kit.once import Made, by_age
 from services.kit.quotas.limits import account_of
 from services.kit.quotas.usage import Usage
@@ -18,12 +17,13 @@ from services.kit.rules import derived
 from services.kit.sorted_keys import SortedKeys
 from services.scheduler.domain.index import Index
 from services.scheduler.domain.records import Allocation, Deadline, Job, OwnTask, Pause, Pool, Totals, Worker
+from services.scheduler.domain.supplies import Supplies
 
 Key = tuple[str, Any]
 
 
 @dataclass
-class State(People):
+class State(Supplies):
     """Everything that the scheduler folds out of the log."""
 
     workers: dict[str, Worker] = field(default_factory=dict)
@@ -74,6 +74,7 @@ class State(People):
         self.over = SortedKeys((one.ended_at, id) for id, one in self.tasks.items() if one.over)
         places = map(_away_place, self.workers.values())
         self.away = SortedKeys(place for place in places if place is not None)
+        self.arrange_supplies()
 
     def put_pool(self, pool: Pool) -> Iterable[Key]:
         """Keep a pool."""

@@ -3,35 +3,86 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection
+from typing import NamedTuple
 
-from services.scheduler.policy.records import Group, Request
+from services.scheduler.policy.book import Book, room_of
+from services.scheduler.policy.group_queue import Size, size_of
 
 
-def desired_instances(
-    waiting: Iterable[Request], groups: Mapping[str, Group], *, slots_per_instance: int, max_zero_slot: int
-) -> int:
+class Demand(NamedTuple):
+    """Instances that would serve what waits, and why they are wanted."""
+
+    instances: int = 0
+    reason: str = ""
+
+
+def demand_of(
+    book: Book,
+    *,
+    slots_per_instance: int,
+    max_zero_slot: int,
+    placed: Collection[str] = (),
+    enough: int | None = None,
+    most: int | None = None,
+) -> Demand:
     """Instances that would serve what waits: enough for the slots, and enough for the zero-slot tasks.
 
-    A request counts when it fits on one instance or fills several; a group not beyond its `max_slots`.
-    `max_zero_slot`: zero-slot tasks that an instance takes; 0 for none.
+    A request counts when it fits on one instance or fills several, `most` of them; a group not beyond its
+    `max_slots`. What is `placed` already does not count. `max_zero_slot`: zero-slot tasks that an instance
+    takes; 0 for none. Not more than `enough` are counted.
     """
-    zero_slot, wanted = 0, Counter[str]()
-    for request in waiting:
-        if request.slots == 0:
-            zero_slot += 1
-        elif _served(request.slots, slots_per_instance):
-            wanted[request.group] += request.slots
-    slots = sum(_limited(groups.get(name), count) for name, count in wanted.items())
-    return max(_instances(zero_slot, max_zero_slot), _instances(slots, slots_per_instance))
+    zero_slot, slots = 0, 0
+    counted = _Counted()
+    ready = Counter(
+        (request.group, size_of(request)) for id in placed if (request := book.waiting.get(id)) is not None
+    )
+    for name, queue in book.queues.items():
+        wanted = 0
+        for size in queue.sizes():
+            count = queue.waiting(size) - ready[name, size]
+            if size.slots == 0:
+                zero_slot += count
+                counted.add(name, count)
+            elif _served(size, slots_per_instance, most):
+                wanted += count * size.slots
+                counted.add(name, count)
+        room = room_of(book, name)
+        slots += wanted if room is None else max(0, min(wanted, room))
+        instances = max(_instances(zero_slot, max_zero_slot), _instances(slots, slots_per_instance))
+        if enough is not None and instances >= enough:
+            return Demand(enough, counted.reason(slots))
+    instances = max(_instances(zero_slot, max_zero_slot), _instances(slots, slots_per_instance))
+    return Demand(instances, counted.reason(slots))
 
 
-def _served(slots: int, per_instance: int) -> bool:
-    return per_instance > 0 and (slots <= per_instance or slots % per_instance == 0)
+class _Counted:
+    """Who waits, for the reason."""
+
+    def __init__(self) -> None:
+        self._requests = 0
+        self._group = ""
+
+    def add(self, group: str, count: int) -> None:
+        self._requests += count
+        self._group = self._group or (group if count else "")
+
+    def reason(self, slots: int) -> str:
+        if not self._requests:
+            return ""
+        number = int(self._group) if self._group.isdecimal() else 0
+        whose = f"experiment {number}" if number > 0 else "a task of a person's own"
+        waiting = "1 request waits" if self._requests == 1 else f"at least {self._requests} requests wait"
+        return f"{waiting} for {slots} slot{'' if slots == 1 else 's'} that no worker has; first of {whose}"
 
 
-def _limited(group: Group | None, slots: int) -> int:
-    return slots if group is None or group.max_slots is None else min(slots, group.max_slots)
+def _served(size: Size, per_instance: int, most: int | None) -> bool:
+    if not per_instance > 0:
+        return False
+    if size.slots <= per_instance:
+        return True
+    whole = size.slots % per_instance == 0 and not size.single_agent
+    return whole and (most is None or size.slots <= most * per_instance)
 
 
 def _instances(needed: int, each: int) -> int:

@@ -105,6 +105,10 @@ class GroupQueue:
         """The sizes of what waits."""
         return self._lanes.keys()
 
+    def waiting(self, size: Size) -> int:
+        """How many requests of a size wait."""
+        return len(self._lanes.get(size, ()))
+
     def sums(self, limit: int, most: int, never: frozenset[Size]) -> Sums:
         """Slots of the requests that need one or more, up to the limit.
 

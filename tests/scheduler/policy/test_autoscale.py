@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from services.scheduler.policy.autoscale import desired_instances
-from services.scheduler.policy.records import Group, Request
+from services.scheduler.policy.autoscale import demand_of
+from services.scheduler.policy.book import book_of
+from services.scheduler.policy.records import Group, PoolSettings, Request
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "scheduling-vectors.json").read_text())
 
@@ -18,10 +19,9 @@ def test_desired_new_instances(case):
         for n, wish in enumerate(case["pending"])
     ]
     groups = {name: Group(**chosen) for name, chosen in (case["groups"] or {}).items()}
-    desired = desired_instances(
-        waiting,
-        groups,
+    desired = demand_of(
+        book_of(PoolSettings(), groups=groups, waiting=waiting),
         slots_per_instance=case["slots_per_instance"],
         max_zero_slot=case["max_zero_slot_per_agent"],
     )
-    assert desired == case["desired_new_instances"]
+    assert desired.instances == case["desired_new_instances"]

@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from det_contracts.problems import Refused, invalid
+from det_contracts.problems import Refused, invalid, not_found
 from services.catalogue.subjects import find
 from services.catalogue.written import instant
 from services.gateway.http.query import Asking, Asks, Flag, Integer
@@ -42,6 +42,8 @@ async def why(visit: Asked, kind: str, id: str, query: Asks[WhyAsked]) -> Respon
         told = await reader.story(subject, query.before or None, limit_of(query))
     else:
         told = await reader.chain(subject)
+    if not told.steps and subject.kind in ("worker", "pool"):
+        raise not_found(subject.kind, subject.id)
     return visit.answer(_shown(subject, told, await _waits_for(visit, subject)))
 
 
@@ -81,6 +83,9 @@ def _trial_of(visit: UserVisit, allocation_id: str) -> int | None:
 
 async def _waits_for(visit: UserVisit, subject: Subject) -> str:
     """What its runs wait for just now, as the scheduler says."""
+    if subject.kind == "pool":
+        rows = await visit.peers.pools()
+        return next((row.growth for row in rows if row.name == subject.id), "")
     if subject.state not in ("QUEUED", "PENDING"):
         return ""
     waiting = await visit.peers.waiting(subject.experiment_id)

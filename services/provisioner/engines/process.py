@@ -1,0 +1,142 @@
+"""Workers as processes on this host: for laptops and tests, and for hosts that have nothing else to do.
+
+Each worker has a folder and outlives the provisioner, which finds it again by that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from services.kit import started
+from services.provisioner.engines.protocol import EngineAway, EngineRefused, Seen
+
+LOG = "worker.log"
+NOT_THE_WORKERS = (
+    "STEADFAST_NATS_CREDENTIALS",
+    "STEADFAST_HEALTH_PORT",
+    "STEADFAST_DATABASE_URL",
+    "STEADFAST_LOG_DISK",
+    "STEADFAST_POOLS",
+)
+"""Settings of the provisioner itself. A worker makes its own credentials, by `STEADFAST_WORKER_SIGNING`."""
+LAST_WORDS = 2000
+"""Bytes of a worker's output that are looked at when it has ended."""
+
+
+class ProcessSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`provider.process` of a pool."""
+
+    environment: dict[str, str] = {}
+    """Further settings of the workers, beside those that the provisioner was started with."""
+    command: tuple[str, ...] = (sys.executable, "-P", "-m", "worker")
+    """What starts a worker."""
+
+
+class ProcessEngine:
+    """See the module."""
+
+    def __init__(self, pool: str, slots: int, home: Path, settings: ProcessSettings) -> None:
+        """`home` has a folder for each worker of this pool."""
+        self._pool = pool
+        self._slots = slots
+        self._home = home
+        self._settings = settings
+        self._children: list[subprocess.Popen[bytes]] = []
+
+    async def look(self) -> Sequence[Seen]:
+        """Those of which there are folders; raises `EngineAway` where these cannot be read."""
+        try:
+            return await asyncio.to_thread(self._look)
+        except OSError as error:
+            raise EngineAway(str(error)) from None
+
+    def _look(self) -> Sequence[Seen]:
+        # Asked, so that those that have ended are no zombies.
+        self._children = [child for child in self._children if child.poll() is None]
+        if not self._home.exists():
+            return []
+        found = (self._seen(folder) for folder in sorted(self._home.iterdir()))
+        return [one for one in found if one is not None]
+
+    def _seen(self, folder: Path) -> Seen | None:
+        pid, noted = started.running(folder), started.noted(folder)
+        if not pid and not noted:
+            return None
+        ended = f"process {noted} has ended: {_last_line(folder / LOG)}"
+        return Seen(
+            worker_id=folder.name,
+            handle=str(pid or noted),
+            phase="running" if pid else "over",
+            detail=f"process {pid}" if pid else ended,
+        )
+
+    async def start(self, worker_id: str) -> str:
+        """Start a process; raises `EngineRefused` where that is not possible."""
+        try:
+            return await asyncio.to_thread(self._start, worker_id)
+        except OSError as error:
+            raise EngineRefused(f"the worker cannot be started on this host: {error}") from None
+
+    def _start(self, worker_id: str) -> str:
+        folder = self._home / worker_id
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with (folder / LOG).open("ab") as output:
+            child = subprocess.Popen(  # noqa: S603 - what the cluster's configuration names
+                self._settings.command,
+                env=self._environment(worker_id, folder),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        self._children.append(child)
+        started.note(folder, child.pid)
+        return f"process {child.pid}"
+
+    def _environment(self, worker_id: str, folder: Path) -> Mapping[str, str]:
+        own = {name: text for name, text in os.environ.items() if name not in NOT_THE_WORKERS}
+        return own | {
+            "STEADFAST_WORKER_ID": worker_id,
+            "STEADFAST_WORKER_POOL": self._pool,
+            "STEADFAST_WORKER_SLOTS": str(self._slots),
+            "STEADFAST_WORKER_HOME": str(folder / started.HOME),
+            **self._settings.environment,
+        }
+
+    async def stop(self, seen: Seen) -> None:
+        """Ask the worker to end; it ends what it runs and tells the cluster."""
+        pid = started.running(self._home / seen.worker_id)
+        if pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+
+    async def forget(self, seen: Seen) -> None:
+        """End what a worker that was killed has left behind, and remove its folder."""
+        await asyncio.to_thread(_clear, self._home / seen.worker_id)
+
+
+def _clear(folder: Path) -> None:
+    for pid in started.left_by(folder):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _last_line(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - LAST_WORDS))
+            lines = file.read().decode(errors="replace").strip().splitlines()
+    except OSError:
+        lines = []
+    return lines[-1][:300] if lines else "it said nothing"

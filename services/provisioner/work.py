@@ -1,0 +1,82 @@
+"""What the provisioner does for as long as it leads: a look at each pool, again and again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import msgspec
+import structlog
+
+from det_contracts.commands import Answer
+from det_contracts.problems import Refused
+from det_contracts.queries import Provisioning
+from services.provisioner.engines.protocol import Engine
+from services.provisioner.plan import Wish
+from services.provisioner.rounds import look_once
+
+log = structlog.get_logger()
+
+
+class Asks(Protocol):
+    """Reaches the scheduler: `services.kit.bus.Asker`, or a stand-in."""
+
+    async def command(self, command: Any) -> Answer:
+        """Ask for a decision; raises `Refused`."""
+
+    async def query(self, query: Any) -> Answer:
+        """Ask what is known; raises `Refused`."""
+
+
+class Work:
+    """One replica of the provisioner. Several may run; one whose `leading()` is true works."""
+
+    def __init__(
+        self, engines: Mapping[str, Engine], asker: Asks, *, look_s: float, leading: Callable[[], bool]
+    ) -> None:
+        """`engines` by pool; `look_s`: how long it waits between looks when nothing happens."""
+        self._engines = engines
+        self._asker = asker
+        self._look_s = look_s
+        self._leading = leading
+        self._wake = asyncio.Event()
+        self.problems: dict[str, str] = {}
+        """Pools whose engines could not be asked, and why."""
+        self.looks = 0
+
+    def lead(self) -> None:
+        """Look at once: leadership may have changed, or the scheduler has decided something."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Work whenever this replica leads, until cancelled."""
+        while True:
+            if self._leading():
+                await asyncio.gather(*(self._look(pool) for pool in self._engines))
+                self.looks += 1
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._look_s):
+                    await self._wake.wait()
+            self._wake.clear()
+
+    async def _look(self, pool: str) -> None:
+        """What goes wrong is told, and tried again with the next look."""
+        try:
+            problem = await look_once(
+                pool, self._engines[pool], lambda: self._wish(pool), self._asker.command
+            )
+        except Refused as error:
+            problem = f"the scheduler: {error}"
+        except Exception as error:
+            log.exception("pool.failed", pool=pool)
+            problem = repr(error)
+        if problem and self.problems.get(pool) != problem:
+            log.warning("pool.problem", pool=pool, problem=problem)
+        self.problems |= {pool: problem}
+
+    async def _wish(self, pool: str) -> Wish:
+        answer = await self._asker.query(Provisioning())
+        rows = msgspec.convert(answer.value, list[Wish])
+        return next((row for row in rows if row.pool == pool), Wish(pool=pool))

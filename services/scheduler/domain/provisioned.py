@@ -1,0 +1,163 @@
+"""Workers that pools asked for, as events change them.
+
+What an engine says of a worker is one thing, whether the worker is registered is another, and the worker is
+believed: an engine may forget what it has started, or name as running what never comes up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from det_contracts.envelope import Recorded
+from det_contracts.events import scheduler
+from services.scheduler.domain.state import Key, State
+from services.scheduler.domain.supply import Provisioned, Supply
+
+replace = msgspec.structs.replace
+GONE_AFTER_S = 30.0
+"""So long an engine may leave a worker out of its lists before it counts as gone: lists lag behind."""
+FIRST_PAUSE_S = 15.0
+LONGEST_PAUSE_S = 900.0
+"""After failures: doubled with each, up to this."""
+
+
+def is_released(state: State, worker_id: str) -> bool:
+    """Whether a worker is being given back."""
+    known = state.provisioned.get(worker_id)
+    return known is not None and bool(known.released)
+
+
+def is_busy(state: State, worker_id: str) -> bool:
+    """Whether anything holds a share of a worker."""
+    return bool(state.index.held_on(worker_id))
+
+
+def wanted(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A pool asks for a worker."""
+    event: scheduler.WorkerWanted = recorded.event
+    yield from state.put_provisioned(
+        Provisioned(
+            id=event.worker_id,
+            pool=event.pool,
+            number=event.number,
+            wanted_at=recorded.at,
+            idle_by=recorded.at + _settings(state, event.pool).max_idle_s,
+        )
+    )
+    yield from state.put_supply(replace(_supply(state, event.pool), newest=event.number))
+
+
+def reported(state: State, recorded: Recorded) -> Iterable[Key]:
+    """Its engine says something new of a worker."""
+    event: scheduler.ProvisionReported = recorded.event
+    known = state.provisioned.get(event.worker_id)
+    if known is None:
+        return
+    settings = _settings(state, known.pool)
+    changes: dict[str, Any] = {"phase": event.phase, "detail": event.detail, "ends_at": event.ends_at}
+    if event.phase != known.phase:
+        missing = event.phase == "missing"
+        changes |= {"gone": event.phase == "over", "gone_by": recorded.at + GONE_AFTER_S if missing else 0.0}
+    if event.phase == "running" and not known.here and not known.start_by and not known.late:
+        changes["start_by"] = recorded.at + settings.max_starting_s
+    if event.phase == "queued":
+        # Waiting for a host, also once more after it had one: nobody can register meanwhile.
+        changes |= {"start_by": 0.0, "late": False}
+    if event.ends_at != known.ends_at:
+        notice = max(event.ends_at - settings.notice_s, recorded.at) if event.ends_at else 0.0
+        changes |= {"notice_by": notice, "ending": False}
+    yield from state.put_provisioned(replace(known, **changes))
+
+
+def look(state: State, worker_id: str, at: float) -> Iterable[Key]:
+    """The worker itself, or what runs on it, may have changed."""
+    known = state.provisioned.get(worker_id)
+    if known is None:
+        return
+    worker = state.workers.get(worker_id)
+    here = worker is not None and worker.presence == "here"
+    busy = is_busy(state, worker_id)
+    settings = _settings(state, known.pool)
+    closed = here and worker is not None and not worker.switch.open
+    changes: dict[str, Any] = {"here": here, "busy": busy, "closed": closed}
+    if here and not known.here:
+        changes |= {"was_here": True, "start_by": 0.0, "late": False}
+    if known.here and not here:
+        changes["start_by"] = at + settings.max_starting_s
+    if busy:
+        changes |= {"idle_by": 0.0, "idle": False}
+    elif known.busy or (here and not known.here):
+        changes |= {"idle_by": at + settings.max_idle_s, "idle": False}
+    changed = replace(known, **changes)
+    if changed != known:
+        yield from state.put_provisioned(changed)
+    if here and not known.here and known.pool in state.supplies:
+        yield from state.put_supply(replace(state.supplies[known.pool], failures=0, failure="", retry_at=0.0))
+
+
+def time_passed(state: State, recorded: Recorded) -> Iterable[Key]:
+    """What a worker waited for has come, and is waited for no longer."""
+    event: scheduler.WorkerTimePassed = recorded.event
+    known = state.provisioned.get(event.worker_id)
+    if known is None:
+        return
+    clocks = {"start_by": "late", "idle_by": "idle", "gone_by": "gone", "notice_by": "ending"}
+    passed = [clock for clock in clocks if 0.0 < getattr(known, clock) <= event.due_at]
+    changes = {clock: 0.0 for clock in passed} | {clocks[clock]: True for clock in passed}
+    yield from state.put_provisioned(replace(known, **changes))
+
+
+def released(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A worker is given back: no new work comes to it."""
+    event: scheduler.WorkerReleased = recorded.event
+    known = state.provisioned.get(event.worker_id)
+    if known is None:
+        return
+    yield from state.put_provisioned(
+        replace(known, released=event.reason, idle_by=0.0, start_by=0.0, notice_by=0.0)
+    )
+    if event.worker_id in state.workers:
+        yield from state.put_worker(replace(state.workers[event.worker_id], released=True))
+    for id in state.index.held_on(event.worker_id):
+        yield "allocations", id
+    if event.failed:
+        yield from _failed(state, known.pool, event.reason, recorded.at)
+
+
+def dismissed(state: State, recorded: Recorded) -> Iterable[Key]:
+    """Nothing is left of it."""
+    event: scheduler.WorkerDismissed = recorded.event
+    yield from state.drop_provisioned(event.worker_id)
+    if event.failed:
+        yield from _failed(state, event.pool, event.reason, recorded.at)
+
+
+def engine_reported(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A pool's engine is away, or back."""
+    event: scheduler.EngineReported = recorded.event
+    return state.put_supply(replace(_supply(state, event.pool), problem=event.problem))
+
+
+def retry_due(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A pool may ask for workers again."""
+    return state.put_supply(replace(_supply(state, recorded.event.pool), retry_at=0.0))
+
+
+def _failed(state: State, pool: str, reason: str, at: float) -> Iterable[Key]:
+    known = _supply(state, pool)
+    pause = min(FIRST_PAUSE_S * 2 ** min(known.failures, 16), LONGEST_PAUSE_S)
+    failed = replace(known, failures=known.failures + 1, failure=reason, retry_at=at + pause)
+    return state.put_supply(failed)
+
+
+def _supply(state: State, pool: str) -> Supply:
+    return state.supplies.get(pool) or Supply(pool=pool)
+
+
+def _settings(state: State, pool: str) -> scheduler.Provider:
+    """How the pool gets workers; what it had asked for before that was taken from it goes on as usual."""
+    known = state.pools.get(pool)
+    return (known.settings.provider if known else None) or scheduler.Provider(type="process")

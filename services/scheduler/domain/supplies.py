@@ -1,0 +1,76 @@
+"""The part of the state that is about pools which get workers by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from services.kit.authz.people import People
+from services.kit.rules import derived
+from services.kit.sorted_keys import SortedKeys
+from services.scheduler.domain.supply import Provisioned, Standing, Supply
+
+Key = tuple[str, Any]
+
+
+@dataclass
+class Supplies(People):
+    """Workers that were asked for, and how that goes. Whatever changes here moves the pool, too."""
+
+    provisioned: dict[str, Provisioned] = field(default_factory=dict)
+    """By their ids."""
+    supplies: dict[str, Supply] = field(default_factory=dict)
+    """By pool."""
+    provisioned_in: SortedKeys = derived()  # noqa: RUF009
+    """(pool, standing, whether it is here, minus its number, worker): every worker that was asked for"""
+    provisioned_due: SortedKeys = derived()  # noqa: RUF009
+    """(due time, worker)"""
+    retries_due: SortedKeys = derived()  # noqa: RUF009
+    """(due time, pool)"""
+
+    def arrange_supplies(self) -> None:
+        """Make the indexes of the records."""
+        asked_for = self.provisioned.values()
+        self.provisioned_in = SortedKeys(map(_place, asked_for))
+        self.provisioned_due = SortedKeys((one.due_at, one.id) for one in asked_for if one.due_at)
+        waiting = (one for one in self.supplies.values() if one.retry_at)
+        self.retries_due = SortedKeys((one.retry_at, one.pool) for one in waiting)
+
+    def put_provisioned(self, one: Provisioned) -> Iterable[Key]:
+        """Keep a worker that was asked for."""
+        known = self.provisioned.get(one.id)
+        self.provisioned_in.swap(_place(known) if known else None, _place(one))
+        due_before = (known.due_at, known.id) if known and known.due_at else None
+        self.provisioned_due.swap(due_before, (one.due_at, one.id) if one.due_at else None)
+        self.provisioned[one.id] = one
+        yield "provisioned", one.id
+        yield "pools", one.pool
+
+    def drop_provisioned(self, id: str) -> Iterable[Key]:
+        """Forget a worker that was asked for."""
+        known = self.provisioned.pop(id, None)
+        if known is not None:
+            self.provisioned_in.discard(*_place(known))
+            self.provisioned_due.discard(known.due_at, id)
+            yield "provisioned", id
+            yield "pools", known.pool
+
+    def put_supply(self, supply: Supply) -> Iterable[Key]:
+        """Keep what is known of how a pool gets its workers."""
+        known = self.supplies.get(supply.pool)
+        before = (known.retry_at, known.pool) if known and known.retry_at else None
+        self.retries_due.swap(before, (supply.retry_at, supply.pool) if supply.retry_at else None)
+        self.supplies[supply.pool] = supply
+        yield "supplies", supply.pool
+        yield "pools", supply.pool
+
+    def provisioned_as(self, pool: str, *standings: Standing) -> int:
+        """How many workers that a pool asked for stand so; all without any standing."""
+        if not standings:
+            return self.provisioned_in.count(pool)
+        return sum(self.provisioned_in.count(pool, standing) for standing in standings)
+
+
+def _place(one: Provisioned) -> tuple[str, str, bool, int, str]:
+    return one.pool, one.standing, one.here, -one.number, one.id

@@ -1,0 +1,83 @@
+"""How a pool of the configuration file gets workers by itself: the block `provider` of a pool.
+
+provider:
+  type: slurm                       # or: process, kubernetes
+  slots_per_instance: 4             # slots that one worker will offer
+  min_instances: 0
+  max_instances: 8
+  max_idle_agent_period: 20m        # without work for so long it is given back
+  max_agent_starting_period: 20m    # within this time of its start it must have registered
+  notice_period: 2m                 # so long before its host is taken away its tasks are asked to leave
+  slurm: {partition: gpu}           # what only this engine knows: docs/guides/slurm.md
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, get_args
+
+import msgspec
+
+from det_contracts.events.scheduler import Provider, ProviderType
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?[smhd])+")
+_PERIODS = {
+    "max_idle_agent_period": "max_idle_s",
+    "max_agent_starting_period": "max_starting_s",
+    "notice_period": "notice_s",
+}
+_COUNTS = ("slots_per_instance", "min_instances", "max_instances")
+ENGINES = get_args(ProviderType)
+_FIELDS = {"type", *_COUNTS, *_PERIODS, *ENGINES}
+
+
+def read_provider(at: str, given: Any) -> tuple[Provider | None, list[str]]:
+    """The provider of a pool, None for none; and what is wrong with it, each with the place `at`."""
+    if given is None:
+        return None, []
+    if not isinstance(given, dict):
+        return None, [f"{at}: expected a mapping with `type`, one of {', '.join(ENGINES)}"]
+    known = ", ".join(sorted(_FIELDS))
+    problems = [f"{at}.{name} is not a field; there are: {known}" for name in given if name not in _FIELDS]
+    problems += [
+        f"{at}.{name}: the type of this pool is {given.get('type')}: remove it, or change the type"
+        for name in ENGINES
+        if name in given and name != given.get("type")
+    ]
+    fields: dict[str, Any] = {name: given[name] for name in ("type", *_COUNTS) if name in given}
+    for name, field in _PERIODS.items():
+        if name in given:
+            fields[field] = seconds(given[name])
+            if fields[field] is None:
+                problems.append(f"{at}.{name}: '{given[name]}' is no duration such as 90s, 20m or 1h30m")
+    if problems:
+        return None, problems
+    try:
+        provider = msgspec.convert(fields, Provider)
+    except msgspec.ValidationError as error:
+        return None, [f"{at}: {error}"]
+    return provider, _senseless(at, provider)
+
+
+def _senseless(at: str, provider: Provider) -> list[str]:
+    problems = []
+    if provider.slots_per_instance < 0:
+        problems.append(f"{at}.slots_per_instance is {provider.slots_per_instance}: it must be 0 or more")
+    if not 0 <= provider.min_instances <= provider.max_instances:
+        problems.append(
+            f"{at}: min_instances {provider.min_instances} and max_instances {provider.max_instances}: "
+            "0 or more, and the first not greater than the second"
+        )
+    if provider.max_starting_s <= 0:
+        problems.append(f"{at}.max_agent_starting_period must be more than 0")
+    return problems
+
+
+def seconds(text: Any) -> float | None:
+    """A duration such as `1h30m`, or a number of seconds; None for anything else."""
+    if isinstance(text, int | float) and not isinstance(text, bool):
+        return float(text) if text >= 0 else None
+    if not isinstance(text, str) or not _DURATION.fullmatch(text):
+        return None
+    return sum(float(part[:-1]) * _UNITS[part[-1]] for part in re.findall(r"[\d.]+[smhd]", text))

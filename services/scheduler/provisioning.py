@@ -1,0 +1,100 @@
+"""What the provisioner says to the scheduler, and what it is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from det_contracts.events import scheduler
+from det_contracts.provisioning import ReportWorkers, SeenWorker
+from det_contracts.queries import Provisioning
+from services.kit.rules import Call, Ruling
+from services.scheduler.domain import State
+from services.scheduler.domain.supply import Provisioned, Supply
+from services.scheduler.jobs import unknown_pool
+
+
+def report_workers(state: State, command: ReportWorkers, call: Call) -> Ruling:
+    """Take down what an engine says that it has not said before; of workers that are over nothing."""
+    if command.pool not in state.pools:
+        raise unknown_pool(state, command.pool)
+    events: list[Any] = []
+    known = state.supplies.get(command.pool) or Supply(pool=command.pool)
+    reason = f"reported by {command.user}"
+    if known.problem != command.problem:
+        events.append(scheduler.EngineReported(pool=command.pool, problem=command.problem, reason=reason))
+    for seen in command.workers:
+        one = state.provisioned.get(seen.worker_id)
+        if one is not None and one.pool == command.pool and _says_more(seen, one):
+            events.append(
+                scheduler.ProvisionReported(
+                    worker_id=one.id,
+                    pool=one.pool,
+                    phase=seen.phase,
+                    detail=seen.detail,
+                    ends_at=seen.ends_at,
+                    reason=reason,
+                )
+            )
+    return Ruling(events)
+
+
+def _says_more(seen: SeenWorker, one: Provisioned) -> bool:
+    return (seen.phase, seen.detail, seen.ends_at) != (one.phase, one.detail, one.ends_at)
+
+
+def provisioning(state: State, query: Provisioning) -> list[dict[str, Any]]:
+    """The pools that get workers by themselves, and the workers that they have asked for."""
+    asked = {one.pool for one in state.provisioned.values()}
+    pools = [name for name, pool in state.pools.items() if pool.settings.provider or name in asked]
+    return [_pool(state, name) for name in sorted(pools)]
+
+
+def _pool(state: State, name: str) -> dict[str, Any]:
+    supply = state.supplies.get(name)
+    ids = sorted(state.provisioned_in.ids(name), key=lambda id: state.provisioned[id].number)
+    return {
+        "pool": name,
+        "newest": supply.newest if supply else 0,
+        "problem": supply.problem if supply else "",
+        "workers": [_worker(state.provisioned[id]) for id in ids],
+    }
+
+
+def _worker(one: Provisioned) -> dict[str, Any]:
+    names = ("id", "number", "phase", "detail", "ends_at", "released", "here", "busy")
+    return {name: getattr(one, name) for name in names}
+
+
+def supply_of(state: State, pool: str) -> str:
+    """How a pool that gets workers by itself stands, in one sentence for who waits in it; else empty."""
+    settings = state.pools[pool].settings if pool in state.pools else None
+    if settings is None or settings.provider is None:
+        return ""
+    supply = state.supplies.get(pool) or Supply(pool=pool)
+    if supply.problem:
+        return (
+            f"The pool cannot grow: its engine ({settings.provider.type}) does not answer: {supply.problem}"
+        )
+    if coming := _coming(state, pool):
+        return coming
+    if supply.retry_at:
+        return (
+            f"The pool waits before it asks for another worker: {supply.failures} failed, {supply.failure}."
+        )
+    most = settings.provider.max_instances
+    if state.provisioned_as(pool) >= most:
+        return f"The pool has as many workers as it may (max_instances is {most})."
+    return ""
+
+
+def _coming(state: State, pool: str) -> str:
+    """Those that were asked for and are not there yet; empty where there are none."""
+    places = [(pool, standing, False) for standing in ("spare", "idle")]
+    count = sum(state.provisioned_in.count(*place) for place in places)
+    oldest = [key for place in places if (key := next(state.provisioned_in.descending(*place), None))]
+    if not oldest:
+        return ""
+    first = state.provisioned[min(oldest, key=lambda key: -key[3])[-1]]
+    more = f" and {count - 1} more" if count > 1 else ""
+    detail = f" ({first.detail})" if first.detail else ""
+    return f"The pool grows: {first.id}{more} was asked for and is {first.phase}{detail}."

@@ -1,0 +1,140 @@
+"""What follows for an engine from what is wanted and what it lists."""
+
+import asyncio
+
+from services.provisioner.engines.protocol import EngineAway, EngineRefused, Seen
+from services.provisioner.plan import Wanted, Wish, plan
+from services.provisioner.rounds import look_once
+
+
+def wanted(number=1, **more):
+    return Wanted(id=f"gpu-{number}", number=number, **{"phase": "wanted"} | more)
+
+
+def wish(*workers, newest=9, **more):
+    return Wish(pool="gpu", newest=newest, workers=workers, **more)
+
+
+def seen(number=1, phase="running", handle="7", **more):
+    return Seen(worker_id=f"gpu-{number}", handle=handle, phase=phase, **more)
+
+
+def test_what_is_wanted_and_not_listed_is_started():
+    assert plan(wish(wanted(1), wanted(2)), [seen(2)]).start == ("gpu-1",)
+
+
+def test_what_was_started_once_is_not_started_again_while_lists_lag():
+    found = plan(wish(wanted(phase="queued", detail="job 7")), [])
+    assert found.start == ()
+    assert [(one.phase, one.detail) for one in found.report] == [("missing", "job 7")]
+
+
+def test_what_is_given_back_and_empty_is_stopped():
+    one = seen()
+    assert plan(wish(wanted(phase="running", released="idle")), [one]).stop == (one,)
+    assert plan(wish(wanted(phase="running", released="idle", busy=True)), [one]).stop == ()
+
+
+def test_what_is_given_back_before_it_was_started_is_over():
+    found = plan(wish(wanted(released="nothing waits any more")), [])
+    assert found.start == ()
+    assert [one.phase for one in found.report] == ["over"]
+
+
+def test_of_two_that_were_started_for_one_id_one_is_stopped():
+    queued, running = seen(phase="queued", handle="3"), seen(handle="4")
+    assert plan(wish(wanted(phase="running")), [queued, running]).stop == (queued,)
+    first, second = seen(phase="queued", handle="3"), seen(phase="queued", handle="4")
+    assert plan(wish(wanted(phase="queued")), [second, first]).stop == (second,)
+
+
+def test_what_nobody_wants_is_stopped_but_not_what_an_old_answer_cannot_know():
+    one = seen(3)
+    assert plan(wish(newest=3), [one]).stop == (one,)
+    assert plan(wish(newest=2), [one]).stop == ()
+
+
+def test_what_is_called_otherwise_is_left_alone():
+    stranger = Seen(worker_id="other-cluster", handle="1", phase="running")
+    assert plan(wish(newest=0), [stranger]).stop == ()
+
+
+def test_what_has_ended_is_forgotten_once_nobody_waits_for_the_news():
+    one = seen(phase="over", detail="FAILED")
+    known = wish(wanted(phase="running"))
+    assert plan(known, [one]).forget == ()
+    assert [(r.phase, r.detail) for r in plan(known, [one]).report] == [("over", "FAILED")]
+    assert plan(wish(), [one]).forget == (one,)
+
+
+def test_no_news_is_not_reported():
+    known = wanted(phase="running", detail="job 7", ends_at=3.0)
+    assert plan(wish(known), [seen(detail="job 7", ends_at=3.0)]).report == ()
+    (news,) = plan(wish(known), [seen(detail="job 7", ends_at=4.0)]).report
+    assert news.ends_at == 4.0
+
+
+class Engine:
+    def __init__(self, **raises):
+        self.raises = raises
+        self.done = []
+
+    def _do(self, what, *about):
+        self.done.append((what, *about))
+        if what in self.raises:
+            raise self.raises[what]
+
+    async def look(self):
+        self._do("look")
+        return [seen(4, handle="4")]
+
+    async def start(self, id):
+        self._do("start", id)
+        return "job 8"
+
+    async def stop(self, one):
+        self._do("stop", one.handle)
+
+    async def forget(self, one):
+        self._do("forget", one.handle)
+
+
+def look(engine, answer):
+    told = []
+
+    async def ask():
+        return answer
+
+    async def tell(command):
+        told.append(command)
+
+    problem = asyncio.run(look_once("gpu", engine, ask, tell))
+    return problem, told
+
+
+def test_an_engine_that_does_not_answer_says_nothing_about_workers():
+    problem, (told,) = look(Engine(look=EngineAway("squeue: no answer")), wish(wanted(phase="running")))
+    assert problem == told.problem == "squeue: no answer"
+    assert told.workers == ()
+
+
+def test_what_is_refused_is_over_and_what_is_unknown_is_not_reported():
+    _, (told,) = look(Engine(start=EngineRefused("no such partition")), wish(wanted()))
+    assert [(one.worker_id, one.phase, one.detail) for one in told.workers] == [
+        ("gpu-1", "over", "no such partition")
+    ]
+    problem, (told,) = look(Engine(start=EngineAway("timeout")), wish(wanted()))
+    assert (problem, told.problem, told.workers) == ("timeout", "timeout", ())
+
+
+def test_an_engine_that_is_back_is_told_and_else_nothing():
+    quiet = wish(wanted(4, phase="running"))
+    assert look(Engine(), quiet) == ("", [])
+    _, (told,) = look(Engine(), wish(wanted(4, phase="running"), problem="away"))
+    assert told.problem == ""
+
+
+def test_what_is_to_end_ends_before_anything_new_is_started():
+    engine = Engine()
+    look(engine, wish(wanted(1), newest=5))
+    assert engine.done == [("look",), ("stop", "4"), ("start", "gpu-1")]

@@ -1,0 +1,40 @@
+"""What the file with the pools says of engines."""
+
+import pytest
+
+from services.kit.settings import BadSettings
+from services.provisioner.pools import engines_of
+from services.provisioner.settings import Settings, checked
+
+
+def engines(tmp_path, text):
+    (tmp_path / "pools.yaml").write_text(text)
+    settings = Settings(provisioner_home=tmp_path / "home", pools=tmp_path / "pools.yaml")
+    return engines_of(settings, checked(settings))
+
+
+def test_only_pools_with_a_provider_have_an_engine(tmp_path):
+    found = engines(
+        tmp_path,
+        "resource_pools:\n- {pool_name: a}\n- {pool_name: b, provider: {type: process, max_instances: 2}}",
+    )
+    assert list(found) == ["b"]
+
+
+def test_all_that_makes_no_sense_is_told_at_once(tmp_path):
+    text = """
+resource_pools:
+- {pool_name: a, provider: {type: aws}}
+- {pool_name: b, provider: {type: process, process: {comand: [x]}}}
+- {pool_name: ../c, provider: {type: process}}
+"""
+    with pytest.raises(BadSettings) as caught:
+        engines(tmp_path, text)
+    assert "resource_pools[0].provider: type is 'aws': there are process" in str(caught.value)
+    assert "resource_pools[1].provider: Object contains unknown field `comand`" in str(caught.value)
+    assert "resource_pools[2].provider" in str(caught.value)
+
+
+def test_the_file_must_be_named():
+    with pytest.raises(BadSettings, match="STEADFAST_POOLS is not set"):
+        checked(Settings())

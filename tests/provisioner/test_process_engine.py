@@ -1,0 +1,113 @@
+"""Workers as processes, with other programs in their place: started, found again, ended, cleared away."""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from services.kit import started
+from services.provisioner.engines.process import ProcessEngine, ProcessSettings
+from services.provisioner.engines.protocol import EngineRefused
+from tests.fixtures.local_cluster import wait_for
+
+pytestmark = pytest.mark.live
+WAITS = "import sys, time; print('here', flush=True); time.sleep(600)"
+LEAVES_A_CHILD = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', '''{WAITS}''']); {WAITS}"
+HOLDS_ITS_LOCK = f"""
+import os, pathlib
+home = pathlib.Path(os.environ['STEADFAST_WORKER_HOME'])
+home.mkdir()
+(home / 'lock').write_text(str(os.getpid()))
+{WAITS}
+"""
+
+
+@pytest.fixture
+def make(tmp_path):
+    made = []
+
+    def engine(program=WAITS):
+        settings = ProcessSettings(command=(sys.executable, "-c", program), environment={"X": "1"})
+        made.append(ProcessEngine("gpu", 2, tmp_path, settings))
+        return made[-1]
+
+    yield engine
+    for pid in started.left_by(tmp_path):
+        os.kill(pid, signal.SIGKILL)
+    for child in [child for one in made for child in one._children]:
+        child.wait()
+
+
+def look(engine):
+    return {one.worker_id: one for one in asyncio.run(engine.look())}
+
+
+def until(engine, phase):
+    wait_for(lambda: look(engine)["gpu-1"].phase == phase, 20, f"gpu-1 to be {phase}")
+    return look(engine)["gpu-1"]
+
+
+def test_a_worker_is_started_with_its_id_and_found_by_another_provisioner(make, tmp_path):
+    engine = make()
+    assert look(engine) == {}
+    detail = asyncio.run(engine.start("gpu-1"))
+    one = look(make())["gpu-1"]
+    assert (one.phase, one.detail) == ("running", detail)
+    environment = Path(f"/proc/{one.handle}/environ").read_text().split("\0")
+    for wanted in (
+        "STEADFAST_WORKER_ID=gpu-1",
+        "STEADFAST_WORKER_POOL=gpu",
+        "STEADFAST_WORKER_SLOTS=2",
+        "X=1",
+    ):
+        assert wanted in environment
+    asyncio.run(make().stop(one))
+    until(engine, "over")
+    asyncio.run(engine.forget(one))
+    assert look(engine) == {}
+    assert not (tmp_path / "gpu-1").exists()
+
+
+def test_what_a_worker_said_last_is_told(make):
+    engine = make("print('first'); print('STEADFAST_NATS_URL makes no sense')")
+    asyncio.run(engine.start("gpu-1"))
+    assert until(engine, "over").detail.endswith("has ended: STEADFAST_NATS_URL makes no sense")
+
+
+def test_a_worker_of_which_nothing_was_noted_is_found_by_its_lock(make, tmp_path):
+    engine = make(HOLDS_ITS_LOCK)
+    asyncio.run(engine.start("gpu-1"))
+    pid = started.running(tmp_path / "gpu-1")
+    wait_for(lambda: (tmp_path / "gpu-1" / "home" / "lock").exists(), 20, "the lock")
+    (tmp_path / "gpu-1" / started.FILE).unlink()
+    wait_for(lambda: started.running(tmp_path / "gpu-1") == pid, 20, "the holder of the lock to be found")
+    assert look(engine)["gpu-1"].phase == "running"
+
+
+def test_another_process_of_the_same_number_is_not_the_worker(make, tmp_path):
+    engine = make()
+    asyncio.run(engine.start("gpu-1"))
+    started.note(tmp_path / "gpu-1", os.getpid())
+    text = (tmp_path / "gpu-1" / started.FILE).read_text()
+    (tmp_path / "gpu-1" / started.FILE).write_text(text.replace('"began":"', '"began":"9'))
+    assert look(engine)["gpu-1"].phase == "over"
+
+
+def test_what_a_killed_worker_leaves_behind_is_ended(make, tmp_path):
+    engine = make(LEAVES_A_CHILD)
+    asyncio.run(engine.start("gpu-1"))
+    wait_for(lambda: len(started.left_by(tmp_path)) == 2, 20, "the worker's child")
+    os.kill(started.running(tmp_path / "gpu-1"), signal.SIGKILL)
+    one = until(engine, "over")
+    assert started.left_by(tmp_path)
+    asyncio.run(engine.forget(one))
+    wait_for(lambda: not started.left_by(tmp_path), 20, "all of it to be gone")
+
+
+def test_what_cannot_be_started_is_refused(tmp_path):
+    engine = ProcessEngine("gpu", 1, tmp_path, ProcessSettings(command=("/no/such/program",)))
+    with pytest.raises(EngineRefused, match="/no/such/program"):
+        asyncio.run(engine.start("gpu-1"))

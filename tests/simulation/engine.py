@@ -1,0 +1,172 @@
+"""An engine that runs workers for a pool and lies.
+
+It lists late, forgets, starts twice, starts and never brings up, takes hosts away without a word, says that
+it ended what lives, and does not answer.
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from services.provisioner.engines.protocol import EngineAway, EngineRefused, Seen
+from tests.simulation.worker import Worker
+
+SLOTS = 2
+POOL = "second"
+LIES = 0.2
+"""How often it lies where it can."""
+
+
+@dataclass
+class Job:
+    """One worker that it was asked for, as it really is."""
+
+    handle: str
+    worker_id: str
+    shown_at: float
+    """Not listed before."""
+    phase: str = "queued"
+    said: str = ""
+    """What it lists instead of its phase."""
+    ends_at: float = 0.0
+    worker: Worker | None = None
+    tasks: list = field(default_factory=list)
+
+    @property
+    def alive(self):
+        return self.phase != "over"
+
+
+class LyingEngine:
+    """See the module. `honest` from the moment on at which nothing breaks any more."""
+
+    def __init__(self, world):
+        self._world = world
+        self.chance = world.plan.chance("engine")
+        self.honest = False
+        self.jobs = []
+
+    def _lies(self):
+        return not self.honest and self.chance.random() < LIES
+
+    def _lie(self, what, about):
+        self._world.ledger.count(f"lies: {what}")
+        self._world.fault("engine", f"{what}: {about}")
+        return True
+
+    async def _answer(self):
+        await asyncio.sleep(self.chance.random() * (0.2 if self.honest else 4.0))
+        if self._lies() and self._lie("away", "it does not answer"):
+            raise EngineAway("no answer")
+
+    # -- the protocol
+
+    async def look(self):
+        await self._answer()
+        now = asyncio.get_running_loop().time()
+        shown = [job for job in self.jobs if self.honest or (job.shown_at <= now and job.said != "nothing")]
+        return [self._seen(job) for job in shown]
+
+    def _seen(self, job):
+        phase = job.phase if self.honest or job.said in ("", "nothing") else job.said
+        return Seen(
+            worker_id=job.worker_id, handle=job.handle, phase=phase, detail=job.handle, ends_at=job.ends_at
+        )
+
+    async def start(self, worker_id):
+        await self._answer()
+        if self._lies() and self._lie("refuses", worker_id):
+            raise EngineRefused("no such partition")
+        for _ in range(2 if self._lies() and self._lie("starts twice", worker_id) else 1):
+            self._begin(worker_id)
+        await self._answer()
+        return self.jobs[-1].handle
+
+    async def stop(self, seen):
+        await self._answer()
+        job = next(one for one in self.jobs if one.handle == seen.handle)
+        if job.alive and not (self._lies() and self._lie("does not stop", job.worker_id)):
+            self._spawn(job, self._end(job))
+
+    async def forget(self, seen):
+        await self._answer()
+        self.jobs = [one for one in self.jobs if one.handle != seen.handle or one.alive]
+
+    # -- what really happens
+
+    def _begin(self, worker_id):
+        late = self._lies() and self._lie("lists late", worker_id)
+        shown_at = asyncio.get_running_loop().time() + (
+            self.chance.choice((5.0, 25.0, 50.0)) if late else 0.0
+        )
+        job = Job(f"job-{self._world.new_id()}", worker_id, shown_at)
+        self.jobs.append(job)
+        self._spawn(job, self._live(job))
+
+    def _spawn(self, job, work):
+        task = asyncio.get_running_loop().create_task(work)
+        job.tasks.append(task)
+        task.add_done_callback(self._over)
+
+    def _over(self, task):
+        if not task.cancelled() and task.exception() is not None:
+            self._world.fail(task.exception())
+
+    async def _live(self, job):
+        chance = self.chance
+        await asyncio.sleep(chance.choice((0.1, 2.0, 20.0)))
+        if not job.alive:
+            return
+        job.phase = "running"
+        if self._lies() and self._lie("never comes up", job.worker_id):
+            return
+        self._bring_up(job)
+        life = chance.expovariate(1 / 150)
+        if not self.honest and chance.random() < 0.3:
+            job.ends_at = self._world.clock() + life
+        await asyncio.sleep(life)
+        if job.ends_at or self._lies():
+            await self._take_away(job)
+        elif self._lies():
+            job.said = chance.choice(("over", "nothing", "queued"))
+            self._lie(f"says {job.said}", job.worker_id)
+
+    def _bring_up(self, job):
+        world = self._world
+        job.worker = Worker(world, job.worker_id, SLOTS, POOL)
+        job.worker.address = "10.0.1.1"
+        if job.worker_id in world.workers:
+            # Another one has the id: what a second start comes to.
+            job.worker.start()
+        else:
+            world.join(job.worker)
+        world.ledger.count("workers brought up")
+
+    async def _take_away(self, job):
+        """Its host goes; perhaps it is put back into the queue, as after a preemption."""
+        if not job.alive or job.worker is None or job.worker.retired:
+            return
+        self._lie("takes away", job.worker_id)
+        job.worker.reboot()
+        job.ends_at = 0.0
+        if self.chance.random() < 0.5:
+            self._finish(job)
+            return
+        job.phase = "queued"
+        await asyncio.sleep(self.chance.choice((1.0, 40.0)))
+        if job.alive:
+            job.phase = "running"
+            job.worker.forget_all()
+            job.worker.start()
+
+    async def _end(self, job):
+        one = job.worker
+        if one is not None and one.up and one.settled:
+            await one.do(one.leave())
+        if one is not None and one.up:
+            one.reboot()
+        self._finish(job)
+
+    def _finish(self, job):
+        job.phase = "over"
+        if job.worker is not None:
+            job.worker.retired = True
