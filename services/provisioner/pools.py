@@ -13,6 +13,8 @@ import yaml
 from services.kit.settings import BadSettings
 from services.provisioner.engines.process import ProcessEngine, ProcessSettings
 from services.provisioner.engines.protocol import Engine
+from services.provisioner.engines.slurm import SlurmEngine
+from services.provisioner.engines.slurm_script import SlurmSettings
 from services.provisioner.settings import Settings
 
 
@@ -29,6 +31,10 @@ class PoolSetting(msgspec.Struct, frozen=True, kw_only=True):
 
 Make = Callable[[PoolSetting, Any], Engine]
 ENGINES: dict[str, tuple[type[Any], Make]] = {
+    "slurm": (
+        SlurmSettings,
+        lambda pool, given: SlurmEngine(pool.name, pool.slots, pool.cluster_id, given),
+    ),
     "process": (ProcessSettings, lambda pool, given: ProcessEngine(pool.name, pool.slots, pool.home, given)),
 }
 """By the type of a provider: the settings of its own, and what makes the engine of a pool."""

@@ -1,4 +1,4 @@
-"""`det deploy local`: a cluster on this machine (client spec, section 7).
+"""`det deploy local`: a cluster on this machine (client spec, section 7); `slurm`: workers elsewhere.
 
 The platform is another distribution; it is started as a command and never imported.
 """
@@ -137,12 +137,18 @@ def _note_ignored(args: argparse.Namespace) -> None:
             output.warn(f"Note: {option} is ignored, the cluster runs without containers.")
 
 
-def _platform(words: list[str], **variables: str) -> int:
+def slurm_worker(session: Session, args: argparse.Namespace) -> int:
+    """Print the script by which a worker of a pool is submitted to Slurm."""
+    chosen = ["--worker-id", args.worker_id] if args.worker_id else []
+    return _platform([str(args.pools), args.pool, *chosen], module="services.provisioner.show")
+
+
+def _platform(words: list[str], module: str = "services.local", **variables: str) -> int:
     # -P: a user's own folder called `services` in the working directory must not be taken for the platform.
     python = [sys.executable, "-P"]
     if subprocess.run([*python, "-c", _FIND_PLATFORM], stderr=subprocess.DEVNULL, check=False).returncode:
         raise Failure("the platform is not installed here; install it with: pip install steadfast")
-    command = [*python, "-m", "services.local", *words]
+    command = [*python, "-m", module, *words]
     return subprocess.run(command, env={**os.environ, **variables}, check=False).returncode
 
 
@@ -248,11 +254,23 @@ _LOCAL = (
     ),
 )
 
+_SLURM = (
+    _verb(
+        "worker",
+        "print the script that submits a worker: det deploy slurm worker pools.yaml POOL | sbatch",
+        slurm_worker,
+        arg("pools", type=Path, help="file with the resource pools"),
+        arg("pool", help="a pool whose provider is slurm"),
+        arg("--worker-id", metavar="ID", help="default: POOL-by-hand"),
+    ),
+)
+
 NOUN = Noun(
     "deploy d",
     "start and stop clusters",
     (
         Noun("local", "run a cluster on this machine", _LOCAL),
+        Noun("slurm", "run workers as jobs of Slurm", _SLURM),
         *(
             Verb(name, f"deploy to {name}", elsewhere, login=False, check=False, anything=True)
             for name in ("aws", "gcp", "gke")

@@ -1,0 +1,52 @@
+"""Runs the commands of an engine: each answers in time, or the engine counts as away."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import tempfile
+from collections.abc import Sequence
+
+from services.provisioner.engines.protocol import EngineAway
+
+PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ")
+"""What commands get of this process's environment, beside `SLURM_*`: its settings are not for jobs."""
+
+
+class Failed(Exception):
+    """A command ended with another status than 0; the text is what it said."""
+
+
+async def run(command: Sequence[str], *, within_s: float, text: str = "", **more: str) -> str:
+    """What a command printed; `text` is its input, `more` its further environment.
+
+    Raises `Failed`; `EngineAway` where it cannot be started, or does not end in time.
+    """
+    own = {k: v for k, v in os.environ.items() if k in PASSED_ON or k.startswith("SLURM_")}
+    pipe = asyncio.subprocess.PIPE
+    with tempfile.TemporaryFile() as input:
+        # No pipe: a command that ends without having read is no failure of ours.
+        input.write(text.encode())
+        input.seek(0)
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command, stdin=input, stdout=pipe, stderr=pipe, env=own | more, start_new_session=True
+            )
+        except OSError as error:
+            raise EngineAway(f"{command[0]} cannot be run here: {error}") from None
+    try:
+        async with asyncio.timeout(within_s):
+            said, complained = await process.communicate()
+    except TimeoutError:
+        raise EngineAway(f"{command[0]} did not answer within {within_s:g} s") from None
+    finally:
+        if process.returncode is None:
+            # With all that it has started: whoever keeps its output open would be waited for.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+    if process.returncode:
+        raise Failed(complained.decode(errors="replace").strip() or f"exit status {process.returncode}")
+    return said.decode(errors="replace")

@@ -1,0 +1,115 @@
+"""Workers as jobs of Slurm, through its own commands: `sbatch`, `squeue`, `scancel`."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Sequence
+
+from services.provisioner.engines.commands import Failed, run
+from services.provisioner.engines.process import NOT_THE_WORKERS
+from services.provisioner.engines.protocol import EngineAway, EnginePhase, EngineRefused, Seen
+from services.provisioner.engines.slurm_script import SlurmSettings, job_name, script, worker_of
+
+FIELDS = "%i|%T|%e|%r|%j"
+"""Number, state, end, reason, and last the name, which may have anything in it where it is another's."""
+QUEUED = {"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SUSPENDED", "SPECIAL_EXIT"}
+OVER = {
+    "BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED",
+    "REVOKED", "TIMEOUT",
+}  # fmt: skip
+NEVER_STARTS = ("launch failed", "launch_failed")
+"""Reasons of jobs that wait for a person, because no node could begin them."""
+AWAY = ("contact slurm controller", "timed out", "connection refused", "communication connection", "munge")
+"""What Slurm's commands say when they reached nobody, or nobody in time."""
+
+
+class SlurmEngine:
+    """See the module. The provisioner runs as the user whose jobs the workers are."""
+
+    def __init__(self, pool: str, slots: int, cluster_id: str, settings: SlurmSettings) -> None:
+        self._pool = pool
+        self._slots = slots
+        self._cluster_id = cluster_id
+        self._settings = settings
+
+    async def look(self) -> Sequence[Seen]:
+        """The jobs of this pool that Slurm still tells of. Raises `EngineAway`."""
+        states = ("squeue", "--noheader", "--states=all", f"--user={getpass.getuser()}", f"--format={FIELDS}")
+        try:
+            told = await self._run(*states, SLURM_TIME_FORMAT="%s")
+        except Failed as error:
+            raise EngineAway(f"squeue: {error}") from None
+        found = (self._seen(line) for line in told.splitlines())
+        return [one for one in found if one is not None]
+
+    def _seen(self, line: str) -> Seen | None:
+        number, state, end, reason, name = (line.split("|", 4) + [""] * 5)[:5]
+        worker_id = worker_of(self._cluster_id, name)
+        if worker_id.rpartition("-")[0] != self._pool:
+            return None
+        phase = _phase(state, reason)
+        because = "" if reason in ("", "None") else f", {reason}"
+        running = phase == "running"
+        return Seen(
+            worker_id=worker_id,
+            handle=number,
+            phase=phase,
+            detail=f"job {number}" if running else f"job {number}: {state}{because}",
+            ends_at=float(end) if running and end.isdecimal() else 0.0,
+        )
+
+    async def start(self, worker_id: str) -> str:
+        """Submit a job; raises `EngineRefused` with what Slurm said, `EngineAway`."""
+        try:
+            told = await self._run("sbatch", "--parsable", text=self.script(worker_id))
+        except Failed as error:
+            if any(mark in str(error).lower() for mark in AWAY):
+                raise EngineAway(f"sbatch: {error}") from None
+            raise EngineRefused(f"sbatch: {error}") from None
+        return f"job {told.strip().partition(';')[0]}"
+
+    def script(self, worker_id: str) -> str:
+        """What `sbatch` is given for a worker."""
+        return script(
+            self._settings,
+            cluster_id=self._cluster_id,
+            worker_id=worker_id,
+            pool=self._pool,
+            slots=self._slots,
+            environment=_of_workers(),
+        )
+
+    async def stop(self, seen: Seen) -> None:
+        """Have Slurm end a job: the worker is sent SIGTERM, and killed after Slurm's `KillWait`."""
+        try:
+            await self._run(
+                "scancel", "--quiet", f"--name={job_name(self._cluster_id, seen.worker_id)}", seen.handle
+            )
+        except Failed as error:
+            raise EngineAway(f"scancel: {error}") from None
+
+    async def forget(self, seen: Seen) -> None:
+        """Slurm forgets jobs that have ended by itself; one that can never start is cancelled."""
+        if any(mark in seen.detail for mark in NEVER_STARTS):
+            await self.stop(seen)
+
+    async def _run(self, *command: str, text: str = "", **more: str) -> str:
+        return await run(command, within_s=self._settings.command_timeout_s, text=text, **more)
+
+
+def _phase(state: str, reason: str) -> EnginePhase:
+    if state in OVER or any(mark in reason for mark in NEVER_STARTS):
+        return "over"
+    return "queued" if state in QUEUED else "running"
+
+
+def _of_workers() -> dict[str, str]:
+    """The settings that the provisioner was started with, but for its own."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith("STEADFAST_")
+        and not name.startswith("STEADFAST_PROVISIONER_")
+        and name not in NOT_THE_WORKERS
+    }

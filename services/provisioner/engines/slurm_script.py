@@ -1,0 +1,101 @@
+"""A worker as a Slurm job: the settings of a pool, and the script that `sbatch` is given. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+
+import msgspec
+
+
+class SlurmSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`provider.slurm` of a pool. What is empty is left to Slurm's own defaults."""
+
+    partition: str = ""
+    account: str = ""
+    qos: str = ""
+    time_limit: str = ""
+    """As Slurm writes it: `4:00:00`, `2-00:00:00`."""
+    gpus_per_node: int = 0
+    """GPUs that a worker asks for; 0: its slots are CPU slots."""
+    cpus_per_task: int = 0
+    memory: str = ""
+    """As Slurm writes it: `64G`."""
+    extra: tuple[str, ...] = ()
+    """Further directives, such as `--constraint=a100`."""
+    setup: tuple[str, ...] = ()
+    """Lines of shell that come before the worker, such as `module load cuda`."""
+    python: str = "python3"
+    """Interpreter on the nodes that has steadfast; scripts run with it, too."""
+    home: str = "/tmp/steadfast-$USER"  # noqa: S108 - a folder of the job's user
+    """Folder on the nodes, below which each worker has its own; the shell's variables may stand in it."""
+    output: str = ""
+    """File for what the worker says, with Slurm's `%j`; empty: none."""
+    environment: dict[str, str] = {}
+    """Further settings of the workers, beside those that the provisioner was started with."""
+    command_timeout_s: float = 30.0
+    """So long Slurm's commands may take."""
+
+
+def job_name(cluster_id: str, worker_id: str) -> str:
+    """By which the job of a worker is found again, and told from those of other clusters."""
+    return f"steadfast.{cluster_id}.{worker_id}"
+
+
+def worker_of(cluster_id: str, name: str) -> str:
+    """The worker of a job; empty for a job of anything else."""
+    prefix = job_name(cluster_id, "")
+    return name.removeprefix(prefix) if name.startswith(prefix) else ""
+
+
+def script(
+    settings: SlurmSettings,
+    *,
+    cluster_id: str,
+    worker_id: str,
+    pool: str,
+    slots: int,
+    environment: Mapping[str, str],
+) -> str:
+    """What `sbatch` is given for one worker; `environment` is what all workers are told.
+
+    The worker takes the place of the shell, so Slurm's signals reach it: SIGTERM ends it with what it runs.
+    """
+    told = {
+        **environment,
+        "STEADFAST_WORKER_ID": worker_id,
+        "STEADFAST_WORKER_POOL": pool,
+        "STEADFAST_WORKER_SLOTS": str(slots),
+        "STEADFAST_WORKER_GPU": str(settings.gpus_per_node > 0).lower(),
+    }
+    python = shlex.quote(settings.python)
+    lines = [
+        "#!/bin/bash",
+        *(f"#SBATCH {option}" for option in _options(settings, job_name(cluster_id, worker_id))),
+        *settings.setup,
+        *_exports(told),
+        f'export STEADFAST_WORKER_HOME="{settings.home}/{worker_id}"',
+        f'export STEADFAST_WORKER_PYTHON="$(command -v {python})"',
+        *_exports(settings.environment),
+        f"exec {python} -P -m worker",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _exports(told: Mapping[str, str]) -> list[str]:
+    return [f"export {name}={shlex.quote(value)}" for name, value in sorted(told.items())]
+
+
+def _options(settings: SlurmSettings, name: str) -> list[str]:
+    chosen = {
+        "partition": settings.partition,
+        "account": settings.account,
+        "qos": settings.qos,
+        "time": settings.time_limit,
+        "gpus-per-node": str(settings.gpus_per_node or ""),
+        "cpus-per-task": str(settings.cpus_per_task or ""),
+        "mem": settings.memory,
+    }
+    given = [f"--{option}={value}" for option, value in chosen.items() if value]
+    usual = [f"--job-name={name}", "--nodes=1", "--ntasks=1", "--requeue", "--open-mode=append"]
+    return [*usual, f"--output={settings.output or '/dev/null'}", *given, *settings.extra]

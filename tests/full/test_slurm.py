@@ -1,0 +1,205 @@
+"""Pools that grow on a real Slurm: two nodes on this host, jobs that are requeued, preempted, run out of time
+or never register, and a controller that goes."""
+
+import sys
+
+import pytest
+
+from tests.fixtures.local_cluster import LocalCluster, wait_for
+from tests.fixtures.slurm import Slurm, why_not
+
+pytestmark = [pytest.mark.timeout(1200), pytest.mark.skipif(bool(why_not()), reason=why_not())]
+
+POOLS = """
+resource_pools:
+  - {{pool_name: default}}
+  - pool_name: batch
+    provider: {{type: slurm, max_instances: 2, max_idle_agent_period: 5s, slurm: {{{usual}}}}}
+  - pool_name: nowhere
+    provider: {{type: slurm, max_instances: 2, slurm: {{{usual}, partition: nowhere}}}}
+  - pool_name: mute
+    provider: {{type: slurm, max_agent_starting_period: 3s, slurm: {{{usual}, setup: [exec sleep 600]}}}}
+  - pool_name: short
+    provider:
+      {{type: slurm, max_idle_agent_period: 5s, notice_period: 590s, slurm: {{{usual}, time_limit: "10"}}}}
+"""
+SCRIPT = """
+import os, sys, time
+import determined as det
+
+with det.core.init() as context:
+    for operation in context.searcher.operations():
+        while not os.path.exists(sys.argv[1]):
+            if context.preempt.should_preempt():
+                sys.exit(0)
+            time.sleep(0.1)
+        context.train.report_validation_metrics(steps_completed=operation.length, metrics={"loss": 1.0})
+        operation.report_completed(1.0)
+"""
+CONFIG = """
+name: {name}
+entrypoint: python3 train.py {gate}
+max_restarts: 0
+resources: {{resource_pool: {pool}}}
+searcher: {{name: random, metric: loss, max_length: {{batches: 4}}, max_trials: {trials}}}
+"""
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory):
+    one = Slurm(tmp_path_factory.mktemp("slurm"))
+    try:
+        yield one.up()
+    finally:
+        one.down()
+
+
+@pytest.fixture(scope="module")
+def cluster(slurm, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("slurm-cluster")
+    usual = f"python: {sys.executable}, home: {folder}/workers, output: {folder}/job-%j.log"
+    (folder / "pools.yaml").write_text(POOLS.format(usual=usual))
+    settings = {"SLURM_CONF": str(slurm.conf), "STEADFAST_PROVISIONER_LOOK_S": "1"}
+    one = LocalCluster(folder / "cluster", agents=0, pools_file=str(folder / "pools.yaml"), settings=settings)
+    yield one.up()
+    one.down()
+
+
+class Search:
+    """An experiment whose trials wait until they may go on."""
+
+    def __init__(self, cluster, folder, pool, trials=1):
+        self.cluster, self.gate = cluster, folder / "gate"
+        (folder / "train.py").write_text(SCRIPT)
+        text = CONFIG.format(name=pool, gate=self.gate, pool=pool, trials=trials)
+        (folder / "config.yaml").write_text(text)
+        self.id = cluster.create("config.yaml", folder)
+
+    def until_running(self, count=1):
+        wait_for(lambda: self.running() == count, 120, f"{count} trials to run")
+
+    def running(self):
+        trials = self.cluster.trials(self.id)
+        return sum(
+            trial["state"] in ("STATE_RUNNING", "STATE_ACTIVE") and bool(self.place(trial))
+            for trial in trials
+        )
+
+    def place(self, trial):
+        runs = self.cluster.get("tasks")["allocationIdToSummary"].values()
+        mine = [run for run in runs if run["taskId"] == trial["taskId"]]
+        return {one["agentId"] if "agentId" in one else str(one) for run in mine for one in run["resources"]}
+
+    def finish(self):
+        self.gate.write_text("")
+        assert self.cluster.wait_for_end(self.id, 240)["state"] == "STATE_COMPLETED"
+        return [trial["restarts"] for trial in self.cluster.trials(self.id)]
+
+
+def agents(cluster):
+    return {agent["id"] for agent in cluster.get("agents")["agents"]}
+
+
+def why(cluster, kind, id):
+    return " ".join(cluster.det("why", kind, id).stdout.split())
+
+
+def nothing_left(cluster, slurm):
+    wait_for(lambda: agents(cluster) == set(), 120, "all workers to be given back")
+    wait_for(lambda: slurm.jobs("PENDING", "RUNNING") == {}, 60, "no job to be left")
+
+
+def test_a_pool_grows_from_nothing_to_two_nodes_and_back(cluster, slurm, tmp_path):
+    search = Search(cluster, tmp_path, "batch", trials=2)
+    wait_for(lambda: agents(cluster) == {"batch-1", "batch-2"}, 120, "two workers")
+    nodes = slurm.run("squeue", "-h", "--states=RUNNING", "--format=%N").split()
+    assert sorted(nodes) == ["n1", "n2"]
+    cluster.kill("provisioner")
+    assert search.finish() == [0, 0]
+    nothing_left(cluster, slurm)
+    told = why(cluster, "pool", "batch")
+    assert "pool batch asked for worker batch-1:" in told
+    assert "batch-3" not in told
+    one = why(cluster, "worker", "batch-1")
+    assert "it had no work for 5 s (max_idle_agent_period)" in one
+    assert "the engine of pool batch had worker batch-1 running (job" in one
+
+
+def test_a_requeued_job_loses_nothing_but_its_run(cluster, slurm, tmp_path):
+    search = Search(cluster, tmp_path, "batch")
+    search.until_running()
+    ((name, number),) = slurm.jobs("RUNNING").items()
+    slurm.run("scontrol", "requeue", number)
+    wait_for(lambda: name in slurm.jobs("PENDING"), 60, "the job to wait again")
+    wait_for(lambda: agents(cluster) == set(), 60, "its worker to have left")
+    slurm.run("scontrol", "update", f"JobId={number}", "StartTime=now")
+    search.until_running()
+    assert slurm.jobs("RUNNING").get(name) == number
+    assert search.finish() == [0]
+    nothing_left(cluster, slurm)
+
+
+def test_a_preempted_worker_comes_back_when_there_is_room(cluster, slurm, tmp_path):
+    search = Search(cluster, tmp_path, "batch", trials=2)
+    search.until_running(2)
+    urgent = "#!/bin/bash\nsleep 600\n"
+    number = slurm.run(
+        "sbatch", "--parsable", "--partition=urgent", "--output=/dev/null", text=urgent
+    ).strip()
+    wait_for(lambda: len(agents(cluster)) == 1, 120, "a worker to make room")
+    search.until_running(1)
+    slurm.run("scancel", number)
+    for waiting in slurm.jobs("PENDING").values():
+        slurm.run("scontrol", "update", f"JobId={waiting}", "StartTime=now")
+    search.until_running(2)
+    assert search.finish() == [0, 0]
+    nothing_left(cluster, slurm)
+
+
+def test_while_the_controller_is_away_everything_works_on(cluster, slurm, tmp_path):
+    search = Search(cluster, tmp_path, "batch")
+    search.until_running()
+    here = agents(cluster)
+    slurm.controller_down()
+    try:
+        wait_for(lambda: "does not answer: squeue" in why(cluster, "pool", "batch"), 120, "word of it")
+        assert search.finish() == [0]
+        assert agents(cluster) == here
+    finally:
+        slurm.controller_up()
+    nothing_left(cluster, slurm)
+    assert "the engine of pool batch answered again" in why(cluster, "pool", "batch")
+
+
+def test_a_job_that_never_registers_is_given_up_and_the_pool_waits(cluster, slurm, tmp_path):
+    search = Search(cluster, tmp_path, "mute")
+    wait_for(
+        lambda: "worker failed" in whole(cluster, "mute") or "1 failed" in whole(cluster, "mute"), 120, "word"
+    )
+    told = why(cluster, "worker", "mute-1")
+    assert "it did not register in time (max_agent_starting_period)" in told
+    wait_for(
+        lambda: not any(".mute-1" in name for name in slurm.jobs("PENDING", "RUNNING")), 60, "its job to go"
+    )
+    cluster.tell(search.id, "kill")
+    cluster.wait_for_end(search.id)
+    cluster.end_all()
+
+
+def whole(cluster, pool):
+    return why(cluster, "pool", pool)
+
+
+def test_what_slurm_refuses_is_told_in_its_words(cluster, slurm, tmp_path):
+    search = Search(cluster, tmp_path, "nowhere")
+    wait_for(lambda: "invalid partition" in whole(cluster, "nowhere").lower(), 120, "what sbatch says")
+    assert "The pool waits before it asks for another worker" in whole(cluster, "nowhere")
+    cluster.tell(search.id, "kill")
+    cluster.wait_for_end(search.id)
+
+
+def test_before_a_jobs_time_is_over_its_tasks_save_and_go_elsewhere(cluster, slurm, tmp_path):
+    search = Search(cluster, tmp_path, "short")
+    wait_for(lambda: "its engine takes its host away soon" in whole(cluster, "short"), 180, "the notice")
+    assert search.finish() == [0]
+    cluster.end_all()
