@@ -1,7 +1,7 @@
 """How a pool of the configuration file gets workers by itself: the block `provider` of a pool.
 
 provider:
-  type: slurm                       # or: process, kubernetes
+  type: slurm                       # or: process
   slots_per_instance: 4             # slots that one worker will offer
   min_instances: 0
   max_instances: 8
