@@ -16,6 +16,7 @@ NAMES = (
     "fold_rate",
     "archive",
     "one_event",
+    "aged",
     "decisions",
     "control_latency",
     "long_polls",
