@@ -80,9 +80,11 @@ class Starts:
     def warm_up(self, script: str) -> None:
         """Submit until it finds its packages loaded."""
         for _ in range(MOST_TRIES):
+            began = time.monotonic()
             if self.submit(script, True)["was_loaded"]:
                 return
-            time.sleep(1)
+            # A template loads about as long as the script did: another cold one beside it would delay both.
+            time.sleep(max(1.0, time.monotonic() - began))
         raise TimeoutError("no template came about: see the worker's log")
 
     def _with_end(self, script: str) -> str:

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = [
-    # First: others import it.
+    # First: others import them.
     "tests.fixtures.watchdog",
+    "tests.fixtures.fork_server",
     "tests.fixtures.broker",
     "tests.fixtures.gateways",
     "tests.fixtures.clusters",
     "tests.fixtures.durations",
-    "tests.fixtures.fork_server",
     "tests.fixtures.postgres",
     "tests.fixtures.published",
     "tests.fixtures.small_disk",
