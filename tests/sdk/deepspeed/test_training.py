@@ -24,7 +24,7 @@ def ranks(folder):
 
     def run(name, *arguments, count=2):
         words = [SCRIPT, name, folder, *map(str, arguments)]
-        run_ranks(new_interpreter, words, count=count, within_s=240, DS_ACCELERATOR="cpu")
+        run_ranks(new_interpreter, words, count=count, within_s=540, DS_ACCELERATOR="cpu")
         return [json.loads((folder / f"{name}-{rank}.json").read_text()) for rank in range(count)]
 
     return run
