@@ -27,10 +27,9 @@ from det_contracts.states import State as Ending
 from services.catalogue.catalogue import Catalogue
 from services.catalogue.domain import State, evolve
 from services.catalogue.newest import Newest
+from services.catalogue.peers import Peers
 from services.catalogue.store import project
-from services.gateway.asking.peers import Peers
 from services.gateway.http.server import application
-from services.gateway.live import Live
 from services.gateway.running.backend import Backend
 from services.gateway.running.cluster_health import ClusterHealth
 from services.gateway.running.settings import Settings
@@ -40,6 +39,7 @@ from services.kit.conditions import Conditions
 from services.kit.health_signs import Signs
 from services.kit.log_memory import MemoryLog
 from services.kit.measures import Measures
+from services.live import Live
 from services.people import tokens
 
 DAY_S = 86_400.0

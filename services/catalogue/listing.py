@@ -12,8 +12,8 @@ import sqlalchemy as sa
 from services.catalogue import columns
 from services.catalogue.columns.column import sorts
 from services.catalogue.columns.experiments import label_text
-from services.catalogue.paging import Span, Window, experiments_span, span
 from services.catalogue.store import CHECKPOINTS, EXPERIMENTS, TRIALS
+from services.kit.paging import Span, Window, experiments_span, span
 
 Column = sa.ColumnElement[Any]
 

@@ -6,16 +6,15 @@ import asyncio
 from functools import partial
 
 from det_contracts import subjects
+from services.catalogue import gathers
 from services.catalogue.catalogue import Catalogue
 from services.catalogue.domain import State, evolve
 from services.catalogue.newest import Newest
+from services.catalogue.peers import Peers
 from services.catalogue.rights import Directory
 from services.catalogue.store import empty, project
-from services.gateway.asking.peers import Peers
-from services.gateway.http.connection import Connections
 from services.gateway.http.server import allow_many_connections, application, listening_socket, serve
-from services.gateway.live import Live
-from services.gateway.running import first_password, gathers, judging, task_defaults
+from services.gateway.running import first_password, judging, task_defaults
 from services.gateway.running.backend import Backend
 from services.gateway.running.cluster_health import ClusterHealth
 from services.gateway.running.settings import (
@@ -35,7 +34,9 @@ from services.kit.parts import Parts, settings_of
 from services.kit.rules import Rules
 from services.kit.sealing import sealer_from
 from services.kit.tls import server_context
+from services.live import Live
 from services.people.commands import COMMANDS
+from services.web.connection import Connections
 
 REBUILD_PATIENCE_S = 600.0
 """How long the tables may take to catch up with the fold after they were lost."""

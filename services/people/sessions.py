@@ -66,3 +66,8 @@ def by_api_token(state: People, text: str, now: float) -> Session:
     if token.until <= now:
         raise BadToken(f"the API token '{token.name}' has expired")
     return Session(id, user.username, token.until, api_token=id, scope=token.scope)
+
+
+def client_of(session: tokens.Session) -> str:
+    """Whose share a request uses up: a program that runs wild leaves its owner's web UI alone."""
+    return session.allocation or session.api_token or session.user

@@ -31,7 +31,7 @@ CALM_S = 1.0
 
 @pytest.mark.parametrize("file", AS_ONE)
 def test_all_is_as_with_one_gateway(file, tmp_path):
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", file]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", file]
     done = subprocess.run(
         [*command, f"--basetemp={tmp_path / 'inner'}"],
         cwd=ROOT,

@@ -18,12 +18,11 @@ from det_contracts.commands import Answer
 from det_contracts.problems import Refused
 from services.catalogue.catalogue import Catalogue
 from services.catalogue.newest import Newest
+from services.catalogue.peers import Peers
 from services.catalogue.store import project
 from services.checkpoints.app import RULES as CHECKPOINTS
 from services.gateway.app import RULES
-from services.gateway.asking.peers import Peers
 from services.gateway.http.server import application
-from services.gateway.live import Live
 from services.gateway.running.backend import Backend
 from services.gateway.running.cluster_health import ClusterHealth
 from services.gateway.running.settings import Settings
@@ -39,6 +38,7 @@ from services.kit.rules import Call
 from services.kit.runner import Runner
 from services.kit.saving import DatabaseSaver
 from services.kit.sealing import Sealer
+from services.live import Live
 from services.people import tokens
 from services.scheduler.app import RULES as SCHEDULER
 from tests.fixtures.databases import open_sqlite

@@ -11,8 +11,8 @@ import pytest
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from services.gateway.http import connection
-from services.gateway.http.connection import Connections, Patient
+from services.web import connection
+from services.web.connection import Connections, Patient
 
 HEAD = b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
 

@@ -8,9 +8,9 @@ import pytest
 
 from det_contracts.events import scheduler
 from det_contracts.problems import Problem, Refused, invalid
-from services.catalogue import paging
-from services.catalogue.paging import Window
-from services.gateway.http import errors, framing
+from services.kit import paging
+from services.kit.paging import Window
+from services.web import errors, framing
 from tests.gateway import stories as story
 
 

@@ -80,6 +80,6 @@ def test_where_others_reach_it_nobody_logs_in_without_a_password(tmp_path):
     try:
         answer = open_one.send("POST", "/api/v1/auth/login", {"username": "determined", "password": ""})
         assert answer.status_code == 401
-        assert "nobody logs in here without a password" in answer.json()["error"]["error"]
+        assert "logging in without a password is not allowed here" in answer.json()["error"]["error"]
     finally:
         open_one.close()

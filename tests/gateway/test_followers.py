@@ -8,10 +8,10 @@ import json
 import pytest
 
 from det_contracts import queries, subjects
-from services.gateway.asking import tails
-from services.gateway.asking.follow import Follower
 from services.gateway.determined.watching import trial_over
-from services.gateway.http.turns import AT_ONCE, Turns
+from services.live import tails
+from services.live.follow import Follower
+from services.live.turns import AT_ONCE, Turns
 from tests.gateway import stories as story
 from tests.gateway.talking import say
 

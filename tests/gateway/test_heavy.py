@@ -11,9 +11,9 @@ import tarfile
 
 import pytest
 
-from services.gateway.http import framing, spooled
 from services.gateway.submit import archive, configuration
 from services.kit.offload import Offload
+from services.web import framing, spooled
 from tests.gateway.test_create import PATH, YAML
 
 LINES = "\n".join(f"  key{n}: {{type: double, minval: {n}.5, maxval: 1e{3 + n % 9}}}" for n in range(300))

@@ -9,10 +9,10 @@ import tracemalloc
 import pytest
 
 from det_contracts import subjects
-from services.gateway.http.errors import unauthenticated
-from services.gateway.live import channel, series
-from services.gateway.live.topics import SERIES
 from services.kit.log import Draft
+from services.live import channel, series
+from services.live.topics import SERIES
+from services.web.errors import unauthenticated
 from tests.gateway import stories as story
 from tests.gateway.harness import Harness
 

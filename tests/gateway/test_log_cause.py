@@ -3,7 +3,7 @@
 import pytest
 
 from det_contracts import queries
-from services.gateway.asking.peers import Line
+from services.catalogue.peers import Line
 from services.gateway.determined.present import cause
 from tests.gateway.talking import say
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from services.gateway.http.logins import MOST_KEPT, Logins, Tries
 from services.kit.admission import Busy
 from services.kit.passwords import hashed
+from services.web.logins import MOST_KEPT, Logins, Tries
 from tests.gateway.harness import Harness
 
 

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from det_contracts import queries, subjects
-from services.gateway.asking import follow
+from services.live import follow
 from tests.gateway import stories as story
 from tests.gateway.talking import say
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from det_contracts.queries import ReportVerdict
-from services.gateway.http import framing
-from services.gateway.http.framing import PLAIN_VALUES, REPORT_VALUES, Values
+from services.web import framing
+from services.web.framing import PLAIN_VALUES, REPORT_VALUES, Values
 from tests.gateway import stories as story
 
 LONGEST_S = 0.5

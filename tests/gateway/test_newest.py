@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from services.catalogue.newest import Newest
 from services.catalogue.store import EXPERIMENTS
 from services.kit.log import OutcomeUnknown
+from services.web import framing
 from tests.gateway import stories as story
 from tests.gateway.harness import Harness
 
@@ -74,6 +75,16 @@ def test_a_password_changed_at_one_gateway_holds_at_the_other(gateway, slow):
     soon(slow)
     old = slow.send("POST", "/api/v1/auth/login", {"username": "admin", "password": ""})
     assert old.status_code == 401, old.text
+
+
+@pytest.mark.parametrize("size", [1, framing.STRANGERS_LIMIT_BYTES + 1])
+def test_a_token_made_at_one_gateway_opens_the_other_one_for_large_requests_too(gateway, slow, size):
+    gateway.log_in("admin")
+    token = gateway.post("/api/v1/tokens", {"name": "for a script"})["token"]
+    soon(slow)
+    body = {"name": "elsewhere", "ignored": "x" * size}
+    answer = slow.send("POST", "/api/v1/workspaces", body, headers={"Authorization": f"Bearer {token}"})
+    assert answer.status_code == 200, answer.text
 
 
 def test_what_is_known_is_shown_while_the_broker_is_away(gateway):

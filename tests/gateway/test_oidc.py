@@ -7,12 +7,12 @@ from joserfc.jwk import RSAKey
 
 from det_contracts.commands import CloseSession
 from det_contracts.events.gateway import GroupSet, SessionOpened, SignedIn, UserSet
-from services.gateway.http.pacing import Pacing
-from services.gateway.oidc import asking, pending, provider
-from services.gateway.oidc.settings import checked
 from services.gateway.running.settings import Settings
 from services.kit.rules import Call
 from services.kit.settings import BadSettings
+from services.people.oidc import asking, pending, provider
+from services.people.oidc.settings import checked
+from services.web.pacing import Pacing
 from tests.gateway.harness import Harness
 from tests.gateway.lying_provider import CLIENT, LyingProvider, query_of
 

@@ -4,11 +4,12 @@ import asyncio
 
 import pytest
 
-from services.gateway.http import pacing
-from services.gateway.http.paced import PLACE, Paced
-from services.gateway.http.pacing import Pacing, client_of
 from services.kit.admission import Busy
 from services.people import tokens
+from services.people.sessions import client_of
+from services.web import pacing
+from services.web.paced import PLACE, Paced
+from services.web.pacing import Pacing
 from tests.gateway.harness import Harness
 
 ME = "/api/v1/me"

@@ -12,8 +12,8 @@ from fastapi.testclient import TestClient
 from pydantic import Field
 
 import services.gateway
-from services.gateway.http import errors
-from services.gateway.http.query import (
+from services.web import errors
+from services.web.query import (
     NOTHING,
     Asks,
     Flag,

@@ -10,7 +10,7 @@ import pytest
 from det_contracts import queries, subjects
 from det_contracts.events import scheduler, searcher, trial
 from det_contracts.reports import LogBatch
-from services.gateway.running import gathers
+from services.catalogue import gathers
 from services.kit import task_tokens
 from services.metrics.app import RULES as METRICS
 from tests.gateway import stories

@@ -10,8 +10,8 @@ import yaml
 
 from det_contracts import expconf
 from det_contracts.commands import CreateExperiment, SubmitTask
-from services.gateway.running import yamlfile
 from services.gateway.submit.masked_text import masked_text
+from services.kit import yamlfile
 from services.kit.sealing import opened
 from tests.gateway import stories
 from tests.gateway.harness import SEALER

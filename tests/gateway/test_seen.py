@@ -8,8 +8,8 @@ import re
 import pytest
 
 from det_contracts.events import gateway
-from services.gateway.live import channel
 from services.kit.authz.routes import ROWS
+from services.live import channel
 from tests.gateway.harness import Harness
 from tests.gateway.strangers import furnish, path_of
 from tests.gateway.test_strangers_by_role import ELSEWHERE, HERE, ROLES

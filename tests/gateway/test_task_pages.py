@@ -9,8 +9,8 @@ import re
 import pytest
 
 from det_contracts.events.gateway import Served
-from services.gateway.http.tickets import BadTicket, seal, unseal
 from services.kit import task_tokens
+from services.web.tickets import BadTicket, seal, unseal
 from tests.gateway import stories as story
 from tests.gateway.harness import KEY, TASK_KEY
 
@@ -58,7 +58,7 @@ def task(gateway, monkeypatch):
     made.id, made.allocation = board["id"], f"{board['id']}.1"
     gateway.given(story.placed(made.allocation, "TENSORBOARD"))
     # Servers of tests have the ports that the system gives them.
-    monkeypatch.setattr("services.gateway.running.gathers.TASK_PORTS", range(1024, 2**16))
+    monkeypatch.setattr("services.catalogue.gathers.TASK_PORTS", range(1024, 2**16))
     yield made
     server.close()
 

@@ -92,7 +92,7 @@ def test_whose_a_task_is_the_log_says_alone(gateway):
     show(gateway, token())
     assert gateway.get("/api/v1/me")["user"]["username"] == "admin"
     told = gateway.refused(403, "POST", "/api/v1/users", {"user": {"username": "mine", "admin": True}})
-    assert "a script may not do this, whoever it belongs to" in told
+    assert "a script may not do this, regardless of its owner" in told
 
 
 def test_a_task_of_a_user_who_may_not_act_may_not_either(busy):

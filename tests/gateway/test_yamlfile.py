@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from services.gateway.running import yamlfile
+from services.kit import yamlfile
 
 
 @pytest.mark.parametrize(

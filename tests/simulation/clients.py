@@ -12,8 +12,8 @@ from det_contracts.commands import ChangeExperiment, RemoveWorkspace, ReviseExpe
 from det_contracts.problems import Refused
 from det_contracts.queries import LogPage
 from services.catalogue.waiting import Fact
-from services.gateway.asking.follow import Follower
-from services.gateway.asking.tails import Fresh
+from services.live.follow import Follower
+from services.live.tails import Fresh
 from tests.simulation.violation import Violation
 
 CLIENTS = 3

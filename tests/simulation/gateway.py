@@ -6,11 +6,11 @@ from det_contracts.problems import unavailable
 from det_contracts.queries import LogPage
 from services.catalogue.catalogue import Catalogue
 from services.catalogue.newest import Newest
+from services.catalogue.peers import Peers
 from services.gateway.app import RULES
-from services.gateway.asking.follow import Following
-from services.gateway.asking.peers import Peers
-from services.gateway.asking.tails import LINES_PER_MESSAGE, Fresh, Tails
-from services.gateway.live import Live
+from services.live import Live
+from services.live.follow import Following
+from services.live.tails import LINES_PER_MESSAGE, Fresh, Tails
 from tests.simulation.replica import QUIET, Replica
 from tests.simulation.shelf import ShelfSaver
 

@@ -28,7 +28,7 @@ _STATISTIC = re.compile(rf"(?P<group>[^.]+)\.(?P<name>.+)\.(?P<statistic>{'|'.jo
 
 
 class Peers(Protocol):
-    """What only others know; see `services.gateway.asking.peers`."""
+    """What only others know; see `services.catalogue.peers`."""
 
     async def progress(self, experiment_ids: Iterable[int]) -> dict[int, float]: ...
 

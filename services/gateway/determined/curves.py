@@ -11,8 +11,8 @@ import msgspec
 from det_contracts import queries
 from det_contracts.problems import invalid
 from services.catalogue.domain import Experiment, State, Trial
-from services.gateway.asking.peers import Peers
-from services.gateway.http.query import Asking, Integer
+from services.catalogue.peers import Peers
+from services.web.query import Asking, Integer
 
 POINTS = 1000
 """Of one curve, unless more or fewer are asked for."""

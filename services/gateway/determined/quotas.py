@@ -7,7 +7,7 @@ import asyncio
 import msgspec
 
 from det_contracts import queries
-from services.gateway.asking.peers import Peers, softly
+from services.catalogue.peers import Peers, softly
 
 
 class Used(msgspec.Struct, frozen=True):

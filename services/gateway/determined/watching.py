@@ -10,8 +10,8 @@ from typing import Any
 from det_contracts.problems import invalid
 from services.catalogue.domain import State
 from services.catalogue.waiting import Fact
-from services.gateway.http.query import Periodic
 from services.gateway.http.visit import UserVisit
+from services.web.query import Periodic
 
 PERIOD_S = 30.0
 Pages = AsyncIterator[list[Any]]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import Annotated
 
-from services.catalogue import paging
 from services.catalogue.domain import Checkpoint, Trial
-from services.catalogue.paging import Span
-from services.gateway.asking.peers import Report
+from services.catalogue.peers import Report
+from services.catalogue.reported import report_count, report_window
 from services.gateway.determined.present.metrics import VALIDATION, checkpoint_workload, workload
-from services.gateway.determined.reported import report_count, report_window
-from services.gateway.http.query import Flag, Grouped, Paged, one_of
 from services.gateway.http.visit import UserVisit
+from services.kit import paging
+from services.kit.paging import Span
+from services.web.query import Flag, Grouped, Paged, one_of
 
 FILTERS = ("ALL", "CHECKPOINT", "VALIDATION", "CHECKPOINT_OR_VALIDATION")
 BATCHES = ("", "batches", "total_batches", "totalBatches")

@@ -6,15 +6,15 @@ from fastapi import Request
 
 from services.catalogue.domain import State
 from services.catalogue.rights import Directory, judge
-from services.gateway.http import tickets
-from services.gateway.http.paced import PLACE
-from services.gateway.http.pacing import client_of, stranger_at
 from services.gateway.http.visit import Visit
 from services.kit.authz import acting
 from services.kit.authz.judge import Wish, forbidden
 from services.kit.authz.permissions import Kind
 from services.kit.authz.routes import PARAMETER, needed
-from services.people import tokens
+from services.people import sessions, tokens
+from services.web import tickets
+from services.web.paced import PLACE
+from services.web.pacing import stranger_at
 
 
 class Guard:
@@ -38,7 +38,7 @@ class Guard:
             await place.take(stranger_at(visit.address))
             return
         session = visit.session()
-        await place.take(client_of(session))
+        await place.take(sessions.client_of(session))
         # Meanwhile it may have been closed.
         request.state.session = session = visit.session()
         if session.scope == "read" and not reads:

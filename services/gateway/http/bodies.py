@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from itertools import islice
 from typing import Annotated, Any, ClassVar, TypeVar
 
 import msgspec
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, model_validator
 from pydantic.alias_generators import to_camel
 
 from det_contracts.events.gateway import AgentUser, TokenScope
@@ -21,11 +19,7 @@ Some = Annotated[list[T], Field(max_length=1000)]
 """As many as one person gives or takes at a time: each costs a ruling."""
 
 
-LIMIT_BYTES = 96 << 20
-"""Largest request that brings files, or goes to a task."""
 _LIFESPAN = re.compile(r"([0-9]{1,6})([hd])")
-MOST_TOLD = 20
-"""Faults of one request that are told."""
 
 
 class Body(BaseModel):
@@ -54,22 +48,6 @@ def _check_texts(data: Any) -> None:
     except (OverflowError, ValueError, RecursionError):
         # Whoever wants to know what else is there looks at it.
         return
-
-
-def told(problems: Iterable[Mapping[str, Any]], *, skip: int = 0) -> str:
-    """What does not fit in a request, each with its path, whose first `skip` parts tell nothing."""
-    some = list(islice(problems, MOST_TOLD + 1))
-    found = [f"{_path(one['loc'][skip:])}: {_said(one)}" for one in some[:MOST_TOLD]]
-    return "; ".join([*found, "and more"] if len(some) > MOST_TOLD else found)
-
-
-def _said(problem: Mapping[str, Any]) -> str:
-    # JSON has no tuples.
-    return "Input should be a valid list" if problem["type"] == "tuple_type" else str(problem["msg"])
-
-
-def _path(parts: tuple[int | str, ...]) -> str:
-    return ".".join(str(part) for part in parts) or "the request"
 
 
 class Login(Body):
@@ -477,14 +455,3 @@ class CreateExperiment(Body):
     project_id: Long = 0
     template: str = ""
     unmanaged: bool = False
-
-
-Shape = TypeVar("Shape", bound=Body)
-
-
-def read_body(shape: type[Shape], body: bytes) -> Shape:
-    """The request in a body that may be large; raises `Refused` (400). Takes seconds for 100 MiB."""
-    try:
-        return shape.model_validate_json(body)
-    except ValidationError as error:
-        raise invalid(told(error.errors(include_url=False, include_input=False))) from None

@@ -8,7 +8,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from services.gateway.http.errors import API, MEANINGS
+from services.web.errors import API, MEANINGS
 
 _ERROR = {
     "type": "object",

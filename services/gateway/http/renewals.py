@@ -6,7 +6,7 @@ import asyncio
 
 from det_contracts.commands import RenewSession
 from det_contracts.problems import Refused
-from services.gateway.asking.peers import Peers
+from services.catalogue.peers import Peers
 
 
 class Renewals:

@@ -12,9 +12,11 @@ from collections.abc import Iterator
 
 import structlog
 import uvicorn
-from fastapi import APIRouter, Depends, FastAPI
+from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.routing import APIRoute
+from starlette.types import Scope
 
+from det_contracts.problems import Problem, Refused
 from services.gateway.determined.routes import (
     allocations,
     audit,
@@ -64,16 +66,17 @@ from services.gateway.determined.routes import (
     why,
     workspaces,
 )
-from services.gateway.http import errors
 from services.gateway.http.authz import Guard
-from services.gateway.http.connection import Connections, Patient
-from services.gateway.http.counting import Counting
-from services.gateway.http.framing import Framing
-from services.gateway.http.origins import Origins
-from services.gateway.http.paced import Paced
-from services.gateway.http.query import Spelling
+from services.gateway.http.visit import Visit
 from services.gateway.running.backend import Backend
 from services.kit.authz.routes import needed
+from services.web import errors
+from services.web.connection import Connections, Patient
+from services.web.counting import Counting
+from services.web.framing import Framing
+from services.web.origins import Origins
+from services.web.paced import Paced
+from services.web.query import Spelling
 
 log = structlog.get_logger()
 BACKLOG = 512
@@ -175,15 +178,26 @@ def application(backend: Backend) -> FastAPI:
     app.state.backend = backend
     errors.install(app)
     if backend.tracer is not None:
-        from services.gateway.http.traced import Traced
+        from services.web.traced import Traced
 
         app.add_middleware(Traced, tracer=backend.tracer)
     app.add_middleware(Paced, pacing=backend.limits.pacing)
     app.add_middleware(Counting, measures=backend.measures)
     app.add_middleware(Spelling)
-    app.add_middleware(Framing)
+    app.add_middleware(Framing, stranger=functools.partial(_stranger, app))
     app.add_middleware(Origins, settings=backend.settings)
     return app
+
+
+async def _stranger(app: FastAPI, scope: Scope) -> Problem | None:
+    """Why nobody is known to send a request, before much of it is read; None for who may come in."""
+    visit = Visit(Request({**scope, "app": app}))
+    await visit.catalogue.catch_up()
+    try:
+        visit.session()
+    except Refused as refusal:
+        return refusal.problem
+    return None
 
 
 class Server(uvicorn.Server):

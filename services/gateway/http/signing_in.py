@@ -7,13 +7,13 @@ import time
 
 from det_contracts.commands import OpenSession, RenewPassword
 from det_contracts.problems import Refused
-from services.gateway.http.errors import forbidden, unauthenticated
 from services.gateway.running.backend import Backend
 from services.gateway.running.settings import is_open_to_others
 from services.kit import passwords
 from services.kit.admission import Busy
 from services.people import tokens, users
 from services.people.domain import User
+from services.web.errors import forbidden, unauthenticated
 
 LONGEST_CLIENT = 200
 """What is kept of what a client says that it is."""

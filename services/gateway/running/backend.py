@@ -12,17 +12,9 @@ import httpx
 
 from det_contracts.roots import Roots
 from services.catalogue.catalogue import Catalogue
-from services.gateway.asking.follow import Following
-from services.gateway.asking.peers import Peers
-from services.gateway.asking.tails import Tails
+from services.catalogue.peers import Peers
 from services.gateway.determined.beats import Beats
-from services.gateway.http.limits import Limits
-from services.gateway.http.logins import Logins
-from services.gateway.http.proxies import Proxies
 from services.gateway.http.renewals import Renewals
-from services.gateway.live import Live
-from services.gateway.oidc.asking import Asking
-from services.gateway.oidc.settings import checked
 from services.gateway.running.cluster_health import ClusterHealth
 from services.gateway.running.settings import Settings
 from services.kit.addresses import Addresses
@@ -34,10 +26,18 @@ from services.kit.offload import Offload
 from services.kit.reach import roots_of
 from services.kit.sealing import Sealer
 from services.kit.sqlite_files import sqlite_file
+from services.live import Live
+from services.live.follow import Following
+from services.live.tails import Tails
+from services.people.oidc.asking import Asking
+from services.people.oidc.settings import checked
+from services.web.limits import Limits
+from services.web.logins import Logins
+from services.web.proxies import Proxies
 
 if TYPE_CHECKING:
-    from services.gateway.oidc.provider import Provider
     from services.kit.spans import Tracer
+    from services.people.oidc.provider import Provider
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Backend:
         if known is None:
             return None
         # Libraries for signatures that most gateways never need.
-        from services.gateway.oidc.provider import Provider
+        from services.people.oidc.provider import Provider
 
         addresses = Addresses([known.oidc_issuer], self.settings.reachable)
         return Provider(known, Asking(addresses, known.tls_ca))

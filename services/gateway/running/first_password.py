@@ -8,7 +8,7 @@ import structlog
 
 from det_contracts.commands import SetFirstPassword
 from services.catalogue.catalogue import Catalogue
-from services.gateway.asking.peers import Peers
+from services.catalogue.peers import Peers
 from services.gateway.running.settings import Settings, first_password, is_open_to_others
 from services.kit.settings import BadSettings
 from services.people import users

@@ -6,7 +6,7 @@ import structlog
 
 from det_contracts.commands import SetAuthz
 from services.catalogue.catalogue import Catalogue
-from services.gateway.asking.peers import Peers
+from services.catalogue.peers import Peers
 from services.gateway.running.settings import Settings
 from services.kit.authz.roles import is_rbac
 from services.kit.settings import BadSettings

@@ -20,7 +20,8 @@ from typing import BinaryIO, cast
 
 from det_contracts.context import Context
 from det_contracts.problems import invalid
-from services.gateway.http.bodies import LIMIT_BYTES, ContextItem
+from services.gateway.http.bodies import ContextItem
+from services.web.bodies import LIMIT_BYTES
 
 FILE, DIRECTORY = 48, 53
 PATH = b'"path"'

@@ -12,11 +12,11 @@ import msgspec
 from det_contracts import expconf
 from det_contracts.problems import Refused, invalid
 from services.catalogue.domain import Checkpoint, State
-from services.gateway.running import yamlfile
 from services.gateway.submit import below
 from services.gateway.submit.below import DEFAULT_POOL
 from services.gateway.submit.jobs import COMPLETE, MERGE
 from services.gateway.submit.masked_text import masked_text
+from services.kit import yamlfile
 
 if TYPE_CHECKING:
     from services.gateway.running.backend import Backend

@@ -14,8 +14,9 @@ import msgspec
 
 from det_contracts.problems import invalid, not_found
 from services.catalogue.written import instant
-from services.gateway.http.bodies import Body, CreateExperiment, TaskBody, read_body
+from services.gateway.http.bodies import Body, CreateExperiment, TaskBody
 from services.gateway.submit import archive, configuration
+from services.web.bodies import read_body
 
 LARGEST_SHOWN_BYTES = 8 << 20
 KINDS: dict[str, tuple[type[Body], str]] = {

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from det_contracts.expconf import MASK, secrets_of
-from services.gateway.running import yamlfile
+from services.kit import yamlfile
 
 LONG = 6
 """Characters of a secret that is looked for everywhere in a text, such as in a comment."""

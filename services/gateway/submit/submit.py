@@ -13,8 +13,7 @@ from det_contracts import commands
 from det_contracts.context import Context
 from det_contracts.problems import Refused, invalid, unavailable
 from services.catalogue.domain import State
-from services.gateway.http.bodies import ContextItem, CreateExperiment, read_body
-from services.gateway.http.spooled import spooled
+from services.gateway.http.bodies import ContextItem, CreateExperiment
 from services.gateway.running.backend import Backend
 from services.gateway.submit import archive, below, configuration, heavy, images, secrets
 from services.gateway.submit.jobs import READ
@@ -24,6 +23,8 @@ from services.kit.disk_space import no_space
 from services.kit.reach import is_within, storage_folder
 from services.people import places
 from services.people.commands.templates import template_id
+from services.web.bodies import read_body
+from services.web.spooled import spooled
 
 if TYPE_CHECKING:
     from services.gateway.http.visit import UserVisit
@@ -72,15 +73,17 @@ async def received(visit: UserVisit, kind: str) -> AsyncIterator[tuple[Any, Code
     A large one never lies in this process's memory: another reads it, and packs its files.
     """
     shape, files = heavy.KINDS[kind]
-    async with spooled(visit) as body:
+    backend, who = visit.backend, visit.user.username
+    async with spooled(visit.request, backend.token_key, backend.limits.uploads, who) as body:
+        visit.digest = body.digest()
         if body.file is None:
-            wish = await visit.backend.limits.contexts.run(visit.user.username, read_body, shape, body.small)
+            wish = await backend.limits.contexts.run(who, read_body, shape, body.small)
             yield wish, Code(getattr(wish, files))
             return
         code = Code()
         with tempfile.TemporaryFile() as packed:
             handles = [body.file.fileno(), packed.fileno()]
-            found = await visit.backend.offload.run(visit.user.username, READ, kind, handles)
+            found = await backend.offload.run(who, READ, kind, handles)
             if found["context"] is not None:
                 code.packed = msgspec.convert(found["context"], Context)
                 code.file = cast(BinaryIO, packed)

@@ -7,8 +7,8 @@ from typing import Any
 from det_contracts.events.worker import Slot
 from det_contracts.ids import container_id
 from services.catalogue.domain import Allocation, State, Switch, Worker
+from services.catalogue.peers import PoolRow
 from services.catalogue.written import instant
-from services.gateway.asking.peers import PoolRow
 
 Container = dict[str, Any]
 DEVICE_TYPES = {"cuda": "TYPE_CUDA", "cpu": "TYPE_CPU", "rocm": "TYPE_ROCM"}

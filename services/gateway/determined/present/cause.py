@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from services.gateway.asking.peers import Line
+from services.catalogue.peers import Line
 
 MOST_CHARACTERS = 2000
 """Of a line, as a page shows it at the head."""

@@ -6,8 +6,8 @@ from typing import Any
 
 from det_contracts.expconf import masked
 from services.catalogue.domain import Checkpoint, State
+from services.catalogue.peers import Report
 from services.catalogue.written import instant, long
-from services.gateway.asking.peers import Report
 
 
 def checkpoint(

@@ -7,8 +7,8 @@ from typing import Any
 
 from det_contracts.ids import job_id
 from services.catalogue.domain import OwnTask, State
+from services.catalogue.peers import Job
 from services.catalogue.written import instant
-from services.gateway.asking.peers import Job
 from services.gateway.determined.present.workspace import place
 from services.people import users
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from services.catalogue.domain import Checkpoint
+from services.catalogue.peers import Report, Reported
 from services.catalogue.written import instant, long
-from services.gateway.asking.peers import Report, Reported
 
 VALIDATION = "validation"
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from det_contracts.ids import container_id
 from services.catalogue.domain import Allocation, State
+from services.catalogue.peers import Ranks
 from services.catalogue.written import instant, maybe_instant
-from services.gateway.asking.peers import Ranks
 from services.gateway.determined.present.agent import live_allocations
 
 KINDS = {"COMMAND": "Command", "TENSORBOARD": "TensorBoard"}

@@ -15,9 +15,9 @@ from services.catalogue.domain.state import Gathering, request_key, share_key
 from services.catalogue.waiting import Fact
 from services.gateway.determined.witness import Witness, run_outside, was_asked_to_leave
 from services.gateway.http.bodies import Body
-from services.gateway.http.query import Asking, Asks, Integer
 from services.gateway.http.streaming import wait_until
 from services.gateway.http.visit import Asked, UserVisit
+from services.web.query import Asking, Asks, Integer
 
 LONGEST_WAIT_S = 3600
 RENDEZVOUS_PATIENCE_S = 600.0

@@ -15,10 +15,10 @@ from det_contracts.problems import invalid
 from services.catalogue import audit
 from services.catalogue.audit import Filter
 from services.catalogue.written import instant
-from services.gateway.http.query import Asks, Instant, Integer, Users
 from services.gateway.http.streaming import Stream
 from services.gateway.http.visit import Asked, UserVisit
 from services.people import users
+from services.web.query import Asks, Instant, Integer, Users
 
 router = APIRouter()
 MOST = 1000

@@ -15,12 +15,11 @@ from det_contracts.problems import invalid, not_found
 from services.catalogue import listing
 from services.catalogue.domain import Checkpoint
 from services.catalogue.listing import Found
+from services.catalogue.peers import Report
+from services.catalogue.reported import report_at
 from services.catalogue.shown import CHECKPOINT_STATES
-from services.gateway.asking.peers import Report
-from services.gateway.determined import archiving
 from services.gateway.determined.present.checkpoint import checkpoint
 from services.gateway.determined.present.metrics import VALIDATION
-from services.gateway.determined.reported import report_at
 from services.gateway.http import records
 from services.gateway.http.answers import answering_one, answering_page
 from services.gateway.http.bodies import (
@@ -29,14 +28,15 @@ from services.gateway.http.bodies import (
     CheckpointUuids,
     ListedCheckpoints,
 )
-from services.gateway.http.errors import forbidden
-from services.gateway.http.query import NOTHING, Asks, Paged, names, one_of
 from services.gateway.http.streaming import Stream
 from services.gateway.http.visit import Asked, UserVisit
 from services.gateway.submit import secrets
+from services.kit import checkpoint_archives as archiving
 from services.kit.addresses import AddressRefused, check_keys
 from services.kit.checkpoint_files import CheckpointFiles as Files
 from services.kit.checkpoint_files import File, FilesMissing, opener
+from services.web.errors import forbidden
+from services.web.query import NOTHING, Asks, Paged, names, one_of
 
 router = APIRouter()
 root = APIRouter()

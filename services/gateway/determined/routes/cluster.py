@@ -9,13 +9,13 @@ from starlette.responses import Response
 
 from det_contracts.commands import SwitchSlot, SwitchWorker
 from det_contracts.problems import not_found
-from services.catalogue import paging
 from services.gateway.determined.present import agent
 from services.gateway.http import records
 from services.gateway.http.answers import answering_one, answering_page
 from services.gateway.http.bodies import Disable
-from services.gateway.http.query import Asks, Paged, one_of
 from services.gateway.http.visit import Asked, UserVisit
+from services.kit import paging
+from services.web.query import Asks, Paged, one_of
 
 router = APIRouter()
 

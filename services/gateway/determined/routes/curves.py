@@ -17,8 +17,8 @@ from services.gateway.determined.present import curve
 from services.gateway.determined.present.metrics import VALIDATION
 from services.gateway.determined.routes.trials import show
 from services.gateway.determined.watching import experiments_over, period_s, watched
-from services.gateway.http.query import NOTHING, Asks, Grouped, Integer, Integers, Periodic
 from services.gateway.http.visit import Asked, UserVisit
+from services.web.query import NOTHING, Asks, Grouped, Integer, Integers, Periodic
 
 router = APIRouter()
 MOST_TRIALS = 100

@@ -14,9 +14,9 @@ from det_contracts.expconf import MASK, masked
 from det_contracts.problems import invalid, not_found
 from services.catalogue.written import instant, maybe_instant
 from services.gateway.determined.routes.why import StepsAsked, limit_of, reader_of, step_shown
-from services.gateway.http.query import Asks
 from services.gateway.http.visit import Asked
 from services.kit.records import read_event
+from services.web.query import Asks
 from services.why.timeline import totals
 
 router = APIRouter()

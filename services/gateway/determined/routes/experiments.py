@@ -17,13 +17,16 @@ from det_contracts.problems import Problem, Refused
 from services.catalogue import listing
 from services.catalogue.domain import Experiment
 from services.catalogue.listing import ExperimentFilter, Found
-from services.catalogue.paging import Window, experiments_span
 from services.catalogue.shown import STATES, experiment_state
 from services.gateway.determined.present import job
 from services.gateway.determined.present.experiment import EMPTY, experiment
 from services.gateway.http.answers import Experiment as Shape
 from services.gateway.http.answers import OneExperiment, answering, answering_page
-from services.gateway.http.query import (
+from services.gateway.http.visit import Asked, UserVisit
+from services.gateway.submit import archive, submit
+from services.kit.paging import Window, experiments_span
+from services.people import users
+from services.web.query import (
     NOTHING,
     Asks,
     Flag,
@@ -35,9 +38,6 @@ from services.gateway.http.query import (
     names,
     one_of,
 )
-from services.gateway.http.visit import Asked, UserVisit
-from services.gateway.submit import archive, submit
-from services.people import users
 
 router = APIRouter()
 SORTS = (*listing.EXPERIMENT_SORTS, listing.PROGRESS)

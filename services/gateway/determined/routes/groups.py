@@ -8,14 +8,14 @@ from starlette.responses import Response
 
 from det_contracts.commands import RemoveGroup, SetGroup
 from det_contracts.problems import invalid
-from services.catalogue import paging
-from services.catalogue.paging import Window
 from services.gateway.determined.present import group as present
 from services.gateway.http.bodies import GroupBody, GroupSearch
-from services.gateway.http.query import Asks, Paged
 from services.gateway.http.visit import Asked, UserVisit
+from services.kit import paging
 from services.kit.authz.roles import groups_of
+from services.kit.paging import Window
 from services.people import groups
+from services.web.query import Asks, Paged
 
 router = APIRouter()
 

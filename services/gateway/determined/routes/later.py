@@ -8,10 +8,10 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from services.catalogue import paging
-from services.gateway.http.errors import unimplemented
-from services.gateway.http.query import Asks, Paged
 from services.gateway.http.visit import Asked
+from services.kit import paging
+from services.web.errors import unimplemented
+from services.web.query import Asks, Paged
 
 EMPTY_LISTS = ("notebooks", "shells")
 MISSING = (

@@ -6,12 +6,12 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.problems import invalid
-from services.gateway.http.query import NOTHING, Asking, Asks, Integer
 from services.gateway.http.streaming import Stream
 from services.gateway.http.visit import Asked
-from services.gateway.live.channel import LONGEST
-from services.gateway.live.topics import SERIES
 from services.kit.authz.permissions import Kind
+from services.live.channel import LONGEST
+from services.live.topics import SERIES
+from services.web.query import NOTHING, Asking, Asks, Integer
 
 router = APIRouter()
 KINDS: dict[str, Kind] = {"experiment": "experiment", "trial": "trial", "task": "task"}

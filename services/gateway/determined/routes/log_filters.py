@@ -8,9 +8,9 @@ from det_contracts.problems import invalid
 from det_contracts.queries import LogPage
 from services.gateway.determined.present import task
 from services.gateway.determined.routes.tasks import runs_of
-from services.gateway.http.query import NOTHING, Instant, Integer, Integers, Ordered, names
 from services.gateway.http.visit import UserVisit
 from services.kit import patterns
+from services.web.query import NOTHING, Instant, Integer, Integers, Ordered, names
 
 LEVELS = ("TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 

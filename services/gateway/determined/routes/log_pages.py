@@ -12,14 +12,14 @@ from starlette.responses import Response
 
 from det_contracts.problems import Refused, invalid
 from det_contracts.queries import LogFields
-from services.gateway.asking import follow
 from services.gateway.determined.present import log
 from services.gateway.determined.routes.log_filters import LinesAsked, asked_for
 from services.gateway.determined.routes.tasks import runs_of
-from services.gateway.http.query import Asks, Flag, Integer, Limited
 from services.gateway.http.streaming import Stream
 from services.gateway.http.visit import Asked, UserVisit
 from services.kit import patterns
+from services.live import follow
+from services.web.query import Asks, Flag, Integer, Limited
 
 PAGE, LONGEST_PAGE = 200, 1000
 """Lines of a page, where nothing else is asked for, and at most."""

@@ -9,15 +9,15 @@ from starlette.responses import Response
 
 from det_contracts.problems import invalid
 from det_contracts.queries import LogFields
+from services.catalogue.peers import Line
 from services.catalogue.waiting import Fact
-from services.gateway.asking import follow
-from services.gateway.asking.peers import Line
 from services.gateway.determined.present import log
 from services.gateway.determined.routes.log_filters import LinesAsked, asked_for
 from services.gateway.determined.routes.tasks import runs_of
 from services.gateway.determined.watching import ALREADY, period_s, runs_over, trial_over, watched
-from services.gateway.http.query import Asks, Flag, Followed, Limited
 from services.gateway.http.visit import Asked, UserVisit, line
+from services.live import follow
+from services.web.query import Asks, Flag, Followed, Limited
 
 router = APIRouter()
 

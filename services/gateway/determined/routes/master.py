@@ -10,16 +10,15 @@ from starlette.responses import Response
 
 from det_contracts.expconf import masked
 from det_contracts.problems import invalid, unavailable
-from services.catalogue import store
-from services.gateway.determined import journal
+from services.catalogue import journal, store
 from services.gateway.determined.routes.oidc import START
-from services.gateway.http.query import Asking, Asks, Flag, Integer
 from services.gateway.http.visit import Anybody, Asked
 from services.gateway.running.cluster_health import DOWN
 from services.gateway.running.settings import Settings
 from services.kit.archive.log import standing
 from services.kit.authz.roles import is_rbac
 from services.kit.jetstream_feed import CANNOT_READ
+from services.web.query import Asking, Asks, Flag, Integer
 
 
 class LogAsked(Asking):

@@ -9,8 +9,8 @@ from starlette.responses import Response
 
 from det_contracts.problems import invalid
 from services.gateway.determined.present.metrics import VALIDATION, report
-from services.gateway.http.query import NOTHING, Asking, Asks, Grouped, Integers
 from services.gateway.http.visit import Asked, UserVisit
+from services.web.query import NOTHING, Asking, Asks, Grouped, Integers
 
 router = APIRouter()
 

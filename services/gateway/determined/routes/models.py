@@ -10,16 +10,16 @@ from starlette.responses import Response
 
 from det_contracts.commands import RemoveModel, RemoveVersion, SetModel, SetVersion
 from det_contracts.problems import invalid, not_found
-from services.catalogue import paging
 from services.catalogue.domain import Model, ModelVersion, State
 from services.gateway.determined.present import model as present
 from services.gateway.determined.routes import checkpoints
 from services.gateway.http import records
 from services.gateway.http.answers import answering_one, answering_page
 from services.gateway.http.bodies import ModelBody, ModelMove, VersionBody
-from services.gateway.http.query import NOTHING, Asks, Integer, Integers, MaybeFlag, Paged, Users, one_of
 from services.gateway.http.visit import Asked, UserVisit
+from services.kit import paging
 from services.people import places, users
+from services.web.query import NOTHING, Asks, Integer, Integers, MaybeFlag, Paged, Users, one_of
 
 router = APIRouter()
 SORTS = {

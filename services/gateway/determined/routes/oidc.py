@@ -21,19 +21,19 @@ from det_contracts.problems import Problem, Refused, invalid, not_found
 from services.gateway.determined.present.user import user
 from services.gateway.http import signing_in
 from services.gateway.http.bodies import TicketBody
-from services.gateway.http.errors import MEANINGS, unauthenticated
-from services.gateway.http.query import Asking, Asks
 from services.gateway.http.visit import Anybody, Visit
-from services.gateway.oidc import pending as kept
-from services.gateway.oidc.asking import NotProven, ProviderAway
-from services.gateway.oidc.identity import identity
-from services.gateway.oidc.pending import Pending, Ticket, Unusable
 from services.kit.admission import Busy
 from services.people import users
 from services.people.domain import User
+from services.people.oidc import pending as kept
+from services.people.oidc.asking import NotProven, ProviderAway
+from services.people.oidc.identity import identity
+from services.people.oidc.pending import Pending, Ticket, Unusable
+from services.web.errors import MEANINGS, unauthenticated
+from services.web.query import Asking, Asks
 
 if TYPE_CHECKING:
-    from services.gateway.oidc.provider import Provider
+    from services.people.oidc.provider import Provider
 
 router = APIRouter()
 

@@ -13,17 +13,17 @@ from det_contracts import expconf, ids
 from det_contracts.commands import ChangeJob, StopTask, SubmitTask
 from det_contracts.events.scheduler import OwnKind
 from det_contracts.problems import not_found
-from services.catalogue import paging
 from services.catalogue.domain import OwnTask, State
 from services.gateway.determined.present.own_task import own_task
 from services.gateway.http import records
 from services.gateway.http.answers import answering_page
 from services.gateway.http.bodies import TaskBody, TaskPriority
-from services.gateway.http.query import Asks, Integer, Paged, Users
 from services.gateway.http.visit import Asked, UserVisit
 from services.gateway.submit import archive, configuration, images, secrets, submit
 from services.gateway.submit.own_task import Wish, completed, tensorboard
+from services.kit import paging
 from services.people import places, users
+from services.web.query import Asks, Integer, Paged, Users
 
 router = APIRouter()
 NOUNS: dict[OwnKind, str] = {"COMMAND": "command", "TENSORBOARD": "tensorboard"}

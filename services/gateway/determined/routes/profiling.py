@@ -13,13 +13,13 @@ from starlette.responses import Response
 
 from det_contracts.problems import invalid
 from det_contracts.reports import Series
+from services.catalogue.peers import Report
 from services.catalogue.written import instant
-from services.gateway.asking.peers import Report
 from services.gateway.determined.watching import ALREADY, period_s, trial_over, watched
 from services.gateway.determined.witness import Witness
 from services.gateway.http.bodies import Body
-from services.gateway.http.query import Asking, Asks, Followed
 from services.gateway.http.visit import Asked
+from services.web.query import Asking, Asks, Followed
 
 router = APIRouter()
 GROUPS = {

@@ -1,6 +1,6 @@
 """HTTP to tasks: what a browser asks below `/proxy/<task id>/` is asked of the task (REST, section 8).
 
-Who comes with a session's cookie is sent on to an address with a ticket (`services.gateway.http.tickets`),
+Who comes with a session's cookie is sent on to an address with a ticket (`services.web.tickets`),
 where the page of the task is alone. Programs, which send a header, are answered at once.
 """
 
@@ -16,13 +16,13 @@ from starlette.responses import RedirectResponse, Response
 from det_contracts import ids
 from det_contracts.problems import not_found, unavailable
 from services.catalogue.domain import OwnTask
+from services.catalogue.gathers import check_place
 from services.catalogue.rights import judge
-from services.gateway.http import task_pages, tickets
-from services.gateway.http.errors import forbidden, unauthenticated
 from services.gateway.http.streaming import Stream
 from services.gateway.http.visit import SCRIPTS_HEADER, Anybody, UserVisit, Visit
-from services.gateway.running.gathers import check_place
 from services.kit.authz.judge import Wish
+from services.web import task_pages, tickets
+from services.web.errors import forbidden, unauthenticated
 
 root = APIRouter()
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]

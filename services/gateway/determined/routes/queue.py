@@ -10,14 +10,14 @@ from starlette.responses import Response
 from det_contracts import ids
 from det_contracts.commands import ChangeJob
 from det_contracts.problems import Problem, Refused, invalid, not_found
-from services.catalogue import paging
 from services.gateway.determined.present import agent, job
 from services.gateway.http import records
 from services.gateway.http.answers import answering_page
 from services.gateway.http.bodies import QueueUpdate, QueueUpdates
-from services.gateway.http.query import NOTHING, Asking, Asks, Paged, names
 from services.gateway.http.visit import Asked, UserVisit
 from services.gateway.submit.below import DEFAULT_POOL
+from services.kit import paging
+from services.web.query import NOTHING, Asking, Asks, Paged, names
 
 router = APIRouter()
 JOB_STATES = ("QUEUED", "SCHEDULED", "SCHEDULED_BACKFILLED")

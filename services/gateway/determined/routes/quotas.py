@@ -6,16 +6,16 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.commands import SetQuota
-from services.catalogue import paging
 from services.catalogue.rights import may
 from services.gateway.determined import quotas
 from services.gateway.determined.present import quota as present
 from services.gateway.http.bodies import QuotaBody
-from services.gateway.http.query import Asks, Paged
 from services.gateway.http.visit import Asked
+from services.kit import paging
 from services.kit.authz.judge import Wish
 from services.people import places
 from services.people import quotas as holders
+from services.web.query import Asks, Paged
 
 router = APIRouter()
 

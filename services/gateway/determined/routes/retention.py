@@ -12,8 +12,8 @@ from det_contracts.queries import PreviewRetention
 from services.catalogue.domain import Checkpoint
 from services.catalogue.written import instant
 from services.gateway.determined.present.checkpoint import checkpoint
-from services.gateway.http.query import Asking, Asks, Integer
 from services.gateway.http.visit import Asked
+from services.web.query import Asking, Asks, Integer
 
 root = APIRouter()
 

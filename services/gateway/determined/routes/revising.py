@@ -19,9 +19,9 @@ from services.catalogue.shown import STATES
 from services.gateway.determined.present.experiment import present_config
 from services.gateway.determined.routes.experiments import show
 from services.gateway.http.bodies import Bulk, BulkMove, ExperimentMove
-from services.gateway.http.query import enum_names
 from services.gateway.http.visit import Asked, UserVisit
 from services.people import users
+from services.web.query import enum_names
 
 router = APIRouter()
 BULK_ACTIONS: tuple[Action, ...] = ("activate", "pause", "cancel", "kill", "archive", "unarchive")

@@ -11,17 +11,17 @@ from starlette.responses import Response
 from det_contracts.commands import Assignment, AssignRoles
 from det_contracts.events.gateway import Grant
 from det_contracts.problems import invalid, not_found
-from services.catalogue import paging
-from services.catalogue.paging import Window
 from services.catalogue.rights import may
 from services.gateway.determined.present import group as of_group
 from services.gateway.determined.present import role as present
 from services.gateway.determined.present.user import user
 from services.gateway.http.bodies import AssignmentsBody, GivenRole, RoleIds, RoleSearch
 from services.gateway.http.visit import Asked, UserVisit
+from services.kit import paging
 from services.kit.authz.judge import Wish
 from services.kit.authz.permissions import CLUSTER_ROLES, ROLE_IDS, Role
 from services.kit.authz.roles import groups_of, holder
+from services.kit.paging import Window
 from services.people import groups, places, users
 
 router = APIRouter()

@@ -14,19 +14,20 @@ from starlette.responses import Response
 
 from det_contracts import queries
 from det_contracts.problems import Refused
-from services.catalogue import paging, search
+from services.catalogue import search
 from services.catalogue.columns.column import Column
 from services.catalogue.columns.experiments import COLUMNS
 from services.catalogue.columns.values import HPARAM, STATISTICS, hyperparameters, known, telling
 from services.catalogue.domain import Experiment, State
+from services.catalogue.peers import Summary
 from services.catalogue.search import Lookup
-from services.gateway.asking.peers import Summary
 from services.gateway.determined.present.experiment import experiment
 from services.gateway.determined.routes.trials import show
 from services.gateway.http.answers import ColumnsThere, FoundExperiments, answering
-from services.gateway.http.query import NOTHING, Asking, Asks, Flag, Integer, Paged
 from services.gateway.http.visit import Asked, UserVisit
+from services.kit import paging
 from services.people import places
+from services.web.query import NOTHING, Asking, Asks, Flag, Integer, Paged
 
 router = APIRouter()
 AT_ONCE = 20

@@ -10,10 +10,11 @@ from starlette.responses import Response
 
 from det_contracts import queries
 from det_contracts.problems import invalid
-from services.gateway.determined import curves, exporting
-from services.gateway.http.query import NOTHING, Asks, Grouped, Integer, Integers, Number
+from services.catalogue import exporting
+from services.gateway.determined import curves
 from services.gateway.http.streaming import Stream
 from services.gateway.http.visit import Asked
+from services.web.query import NOTHING, Asks, Grouped, Integer, Integers, Number
 
 router = APIRouter()
 MOST_BUCKETS = 10_000

@@ -13,11 +13,11 @@ from det_contracts.problems import invalid, not_found
 from services.catalogue.rights import judge, may
 from services.gateway.determined.present.user import access_token, session
 from services.gateway.http.bodies import TokenBody
-from services.gateway.http.query import Asking, Asks, Integer
 from services.gateway.http.visit import Asked, UserVisit
 from services.kit.authz.judge import Wish
 from services.people import sessions, tokens, users
 from services.people.domain import User
+from services.web.query import Asking, Asks, Integer
 
 router = APIRouter()
 

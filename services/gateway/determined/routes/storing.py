@@ -13,11 +13,11 @@ from det_contracts.events.trial import CheckpointStored
 from det_contracts.problems import invalid, not_found, precondition
 from det_contracts.queries import StorageRefusal
 from services.catalogue.domain import Allocation
-from services.gateway.asking.peers import softly
+from services.catalogue.peers import softly
 from services.gateway.determined.witness import Witness, run_spoken_for
 from services.gateway.http.bodies import Body
-from services.gateway.http.query import Asking, Asks, Integer
 from services.gateway.http.visit import Asked, UserVisit
+from services.web.query import Asking, Asks, Integer
 
 router = APIRouter()
 

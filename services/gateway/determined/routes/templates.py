@@ -10,17 +10,17 @@ from starlette.responses import Response
 from det_contracts import expconf
 from det_contracts.commands import RemoveTemplate, SetTemplate
 from det_contracts.problems import not_found
-from services.catalogue import paging
 from services.gateway.http import records
 from services.gateway.http.answers import answering_one, answering_page
 from services.gateway.http.bodies import TemplateBody
-from services.gateway.http.query import Asks, Paged
 from services.gateway.http.visit import Asked, UserVisit
 from services.gateway.running.backend import Backend
 from services.gateway.submit import configuration, secrets
+from services.kit import paging
 from services.people import places
 from services.people.commands.templates import template_id
 from services.people.domain import Template
+from services.web.query import Asks, Paged
 
 router = APIRouter()
 

@@ -12,14 +12,14 @@ from starlette.responses import Response
 from det_contracts.commands import KillTrial
 from services.catalogue import listing
 from services.catalogue.domain import Trial
+from services.catalogue.peers import Summary
 from services.catalogue.shown import STATES, trial_state
-from services.gateway.asking.peers import Summary
 from services.gateway.determined.present.trial import trial
 from services.gateway.determined.workloads import Workloads, workloads
 from services.gateway.http.answers import Trial as Shape
 from services.gateway.http.answers import answering_one, answering_page
-from services.gateway.http.query import NOTHING, Asks, Flag, Paged, names, one_of
 from services.gateway.http.visit import Asked, UserVisit
+from services.web.query import NOTHING, Asks, Flag, Paged, names, one_of
 
 router = APIRouter()
 SORTS = (*listing.TRIAL_SORTS, listing.DURATION)

@@ -9,8 +9,8 @@ from starlette.responses import Response
 
 from det_contracts.problems import invalid
 from services.catalogue import usage
-from services.gateway.http.query import Asking, Asks, Integer
 from services.gateway.http.visit import Asked
+from services.web.query import Asking, Asks, Integer
 
 router = APIRouter()
 MOST_DAYS = 366

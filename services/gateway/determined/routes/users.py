@@ -10,15 +10,14 @@ from starlette.responses import Response
 from det_contracts.commands import KeepSettings, Password, SetPassword, SetUser
 from det_contracts.events.gateway import Setting
 from det_contracts.problems import invalid
-from services.catalogue import paging
 from services.gateway.determined.present.user import user
 from services.gateway.http import records
 from services.gateway.http.answers import answering_one, answering_page
 from services.gateway.http.bodies import SettingsBody, UserBody, UserCreation, agent_user
-from services.gateway.http.query import Asks, Paged
 from services.gateway.http.visit import Asked, UserVisit
-from services.kit import passwords
+from services.kit import paging, passwords
 from services.people import users
+from services.web.query import Asks, Paged
 
 router = APIRouter()
 

@@ -10,8 +10,8 @@ from starlette.responses import Response
 from det_contracts.problems import Refused, invalid, not_found
 from services.catalogue.subjects import find
 from services.catalogue.written import instant
-from services.gateway.http.query import Asking, Asks, Flag, Integer
 from services.gateway.http.visit import Asked, UserVisit
+from services.web.query import Asking, Asks, Flag, Integer
 from services.why.chain import Step, Told
 from services.why.reader import Reader
 from services.why.subject import Subject

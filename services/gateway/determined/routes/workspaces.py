@@ -12,7 +12,6 @@ from det_contracts import expconf
 from det_contracts.commands import RemoveProject, RemoveWorkspace, SetProject, SetWorkspace
 from det_contracts.events.gateway import Note, WorkspaceSet
 from det_contracts.problems import invalid
-from services.catalogue import paging
 from services.gateway.determined.present import workspace as present
 from services.gateway.http import records
 from services.gateway.http.answers import answering_one, answering_page
@@ -25,10 +24,11 @@ from services.gateway.http.bodies import (
     WorkspaceBody,
     agent_user,
 )
-from services.gateway.http.query import Asks, MaybeFlag, Paged, one_of
 from services.gateway.http.visit import Asked, UserVisit
 from services.gateway.submit import secrets
+from services.kit import paging
 from services.people import places
+from services.web.query import Asks, MaybeFlag, Paged, one_of
 
 router = APIRouter()
 SORTS = {"ID": "id", "NAME": "name"}

@@ -11,13 +11,13 @@ import msgspec
 
 from det_contracts.problems import Refused
 from services.catalogue.catalogue import Catalogue
-from services.gateway.http import errors
-from services.gateway.http.turns import Turns
-from services.gateway.live.series import Curves
-from services.gateway.live.topics import SERIES, topics_of
 from services.kit.log import Log
 from services.kit.measures import Reading
 from services.kit.rules import Key
+from services.live.series import Curves
+from services.live.topics import SERIES, topics_of
+from services.live.turns import Turns
+from services.web import errors
 
 EVERY_S = 0.1
 EVENTS_PER_S = 2000

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from services.gateway.oidc.asking import NotProven
-from services.gateway.oidc.settings import OidcSettings, groups_of, mapping_of
+from services.people.oidc.asking import NotProven
+from services.people.oidc.settings import OidcSettings, groups_of, mapping_of
 
 LONGEST_NAME = 128
 LONGEST_GROUP = 256

@@ -12,12 +12,12 @@ import msgspec
 from det_contracts import queries, subjects
 from det_contracts.problems import unavailable
 from services.catalogue.domain import State
+from services.catalogue.peers import Line, Peers
 from services.catalogue.waiting import Fact
-from services.gateway.asking.peers import Line, Peers
-from services.gateway.asking.tails import LINES_PER_MESSAGE, Fresh, Tail, Tails, between
 from services.kit import patterns
 from services.kit.admission import Admission
 from services.kit.jetstream_feed import CANNOT_READ
+from services.live.tails import LINES_PER_MESSAGE, Fresh, Tail, Tails, between
 
 PAGE = 1000
 RECHECK_S = 300.0

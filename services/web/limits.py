@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from services.gateway.http.pacing import Pacing
 from services.kit.admission import Admission
 from services.kit.measures import Reading
+from services.web.pacing import Pacing
 
 T = TypeVar("T")
 NICER = 5

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from services.gateway.http.counting import route_of
 from services.kit.spans import Tracer
 from services.kit.trail import CURRENT, HEADER
+from services.web.counting import route_of
 
 READS = ("GET", "HEAD", "OPTIONS")
 

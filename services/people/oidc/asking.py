@@ -13,10 +13,10 @@ from urllib.parse import urlencode
 import msgspec
 import urllib3
 
-from services.gateway.oidc.settings import is_safe
 from services.kit.addresses import Addresses, AddressRefused
 from services.kit.guarded_http import pool_manager
 from services.kit.tls import client_context
+from services.people.oidc.settings import is_safe
 
 MOST_BYTES = 1 << 20
 WITHIN_S = 8.0

@@ -19,8 +19,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from det_contracts.problems import Problem
-from services.gateway.http import errors
 from services.kit.measures import Reading
+from services.web import errors
 
 LOOK_EVERY_S = 5.0
 HEADER_S = 20.0

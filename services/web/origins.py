@@ -10,15 +10,15 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Iterable
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from starlette.requests import HTTPConnection, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from det_contracts.problems import Problem
-from services.gateway.http import errors, tickets
-from services.gateway.running.settings import Settings
 from services.kit.hosts_named import listed, parsed
+from services.web import errors, tickets
 
 MISDIRECTED = 421
 READING = ("GET", "HEAD", "OPTIONS")
@@ -27,10 +27,26 @@ HEADERS_OF_CLIENTS = ("authorization", "grpc-metadata-x-allocation-token")
 _HOST = re.compile(r"(?:\[(?P<v6>[0-9a-f:.]+)\]|(?P<name>[a-z0-9_.-]+))(?::[0-9]{1,5})?", re.IGNORECASE)
 
 
+class Known(Protocol):
+    """How this server is called, as its settings say."""
+
+    @property
+    def host(self) -> str:
+        """Address that it listens on."""
+
+    @property
+    def allowed_hosts(self) -> str:
+        """Its other names, with commas."""
+
+    @property
+    def allowed_origins(self) -> str:
+        """Origins whose pages may act for whoever is logged in, with commas."""
+
+
 class Origins:
     """Refuses requests for other names than ours, and changes in whose name another site's page asks."""
 
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+    def __init__(self, app: ASGIApp, settings: Known) -> None:
         self._app = app
         self._names = Names([settings.host, socket.gethostname(), *listed(settings.allowed_hosts)])
         self._origins = {one.lower().rstrip("/") for one in listed(settings.allowed_origins)}

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from det_contracts.problems import Problem, Refused, invalid
-from services.gateway.asking.peers import Report
+from services.catalogue.peers import Report
 
 FIXED = ("trial_id", "run", "group", "batches", "time")
 """What each row begins with; `time` is in seconds since the epoch, UTC."""

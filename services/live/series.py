@@ -9,10 +9,10 @@ import structlog
 
 from det_contracts import subjects
 from services.catalogue.domain import State
-from services.gateway.live.topics import SERIES
 from services.kit.ending import end_soon
 from services.kit.jetstream_feed import CANNOT_READ
 from services.kit.log import Log
+from services.live.topics import SERIES
 
 AGAIN_S = 1.0
 """Reports are told twice: at once, and when the metrics service has surely stored them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from det_contracts import queries
-from services.gateway.asking.peers import Peers, Report
+from services.catalogue.peers import Peers, Report
 
 
 async def report_count(peers: Peers, trial_id: int, group: str | None) -> int:

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from services.gateway.http.errors import API
 from services.kit.measures import Measures, Reading
+from services.web.errors import API
 
 
 class Counting:

@@ -10,9 +10,9 @@ import math
 from collections import OrderedDict
 from collections.abc import Iterable
 
-from services.gateway.http.proxies import site_of
 from services.kit.admission import Busy
 from services.kit.measures import Reading
+from services.web.proxies import site_of
 
 MOST_KEPT = 50_000
 """Of each count; those that were not needed for longest are forgotten first."""

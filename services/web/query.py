@@ -22,7 +22,7 @@ from pydantic_core import PydanticCustomError, PydanticUseDefault
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from det_contracts.problems import invalid
-from services.catalogue.paging import Window
+from services.kit.paging import Window
 
 LARGEST = 2**63 - 1
 FAULT = "query"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Awaitable, Callable
 
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from det_contracts.problems import Problem, Refused
-from services.gateway.http import errors
-from services.gateway.http.bodies import LIMIT_BYTES
+from det_contracts.problems import Problem
+from services.web import errors
+from services.web.bodies import LIMIT_BYTES
 
 PLAIN_LIMIT_BYTES = 4 << 20
 """Of any other: what is in it becomes a message of the log, and is read by the loop itself."""
@@ -37,11 +37,16 @@ LONGEST_BODY_S = 1800.0
 """For all of a body, however steadily it comes: a large one has one of few places meanwhile."""
 
 
+Stranger = Callable[[Scope], Awaitable[Problem | None]]
+"""Says why nobody is known to send a request, if so."""
+
+
 class Framing:
     """Ignores trailing slashes and content types, and refuses what is too large, with 413."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, stranger: Stranger) -> None:
         self._app = app
+        self._stranger = stranger
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -57,8 +62,8 @@ class Framing:
         size = int(announced) if announced.isdigit() else 0
         problem, status = Problem("exhausted", _too_large(limit)), 413
         if size <= limit:
-            if size <= STRANGERS_LIMIT_BYTES or (stranger := _stranger(scope)) is None:
-                await self._app(scope, _Counted(receive, limit, scope), send)
+            if size <= STRANGERS_LIMIT_BYTES or (stranger := await self._stranger(scope)) is None:
+                await self._app(scope, _Counted(receive, limit, scope, self._stranger), send)
                 return
             problem, status = stranger, 401
         # Read to the end: a client that is still sending would see a broken pipe and not the answer.
@@ -84,8 +89,9 @@ class Values:
 class _Counted:
     """A body whose size was not announced, or not truly."""
 
-    def __init__(self, receive: Receive, limit: int, scope: Scope) -> None:
+    def __init__(self, receive: Receive, limit: int, scope: Scope, stranger: Stranger) -> None:
         self._receive = receive
+        self._stranger = stranger
         self._scope = scope
         self._known = False
         self._limit = limit
@@ -104,7 +110,7 @@ class _Counted:
             if self._values.count > self._most:
                 raise HTTPException(413, _too_many(self._most))
         if self._seen > STRANGERS_LIMIT_BYTES and not self._known:
-            if (stranger := _stranger(self._scope)) is not None:
+            if (stranger := await self._stranger(self._scope)) is not None:
                 raise HTTPException(401, stranger.message)
             self._known = True
         return message
@@ -124,17 +130,6 @@ class _Counted:
             ) from None
         self._whole = not message.get("more_body")
         return message
-
-
-def _stranger(scope: Scope) -> Problem | None:
-    """Why nobody is known to send a request, if so."""
-    from services.gateway.http.visit import Visit
-
-    try:
-        Visit(Request(scope)).session()
-    except Refused as refusal:
-        return refusal.problem
-    return None
 
 
 def _limit(path: str) -> int:

@@ -12,12 +12,12 @@ import msgspec
 
 from det_contracts import reports, subjects
 from services.catalogue.catalogue import Catalogue
+from services.catalogue.peers import Line
 from services.catalogue.waiting import Fact
-from services.gateway.asking.peers import Line
-from services.gateway.http.turns import Turns
 from services.kit.admission import Admission
 from services.kit.ending import end, end_soon
 from services.kit.log import Log, Stored
+from services.live.turns import Turns
 
 LINES_PER_MESSAGE = 4096
 """Line ids are the position in LOGS times this, plus the place in the batch."""

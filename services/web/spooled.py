@@ -9,10 +9,11 @@ import io
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import BinaryIO, cast
 
-if TYPE_CHECKING:
-    from services.gateway.http.visit import UserVisit
+from starlette.requests import Request
+
+from services.kit.admission import Admission
 
 SMALL_BYTES = 256 << 10
 """What is read at once, in a thread at most."""
@@ -54,21 +55,21 @@ class Spooled:
 
 
 @asynccontextmanager
-async def spooled(visit: UserVisit) -> AsyncIterator[Spooled]:
-    """The whole body of a request. Raises `Busy` when its user has too many large ones under way."""
-    request = visit.request
-    body = Spooled(visit.backend.token_key, f"{request.method} {request.url.path}\n".encode())
-    uploads, who = visit.backend.limits.uploads, visit.user.username
+async def spooled(request: Request, key: bytes, uploads: Admission, who: str) -> AsyncIterator[Spooled]:
+    """The whole body of a request. Raises `Busy` where `who` has too many large ones under way in `uploads`.
+
+    `key` goes into its digest.
+    """
+    body = Spooled(key, f"{request.method} {request.url.path}\n".encode())
     inside = False
     try:
-        async for chunk in _in_pieces(visit):
+        async for chunk in _in_pieces(request):
             if body.size + len(chunk) > SMALL_BYTES and not inside:
                 await uploads.enter(who)
                 inside = True
             await asyncio.to_thread(body.write, chunk) if inside else body.write(chunk)
         if body.file is not None:
             body.file.flush()
-        visit.digest = body.digest()
         yield body
     finally:
         if inside:
@@ -76,10 +77,10 @@ async def spooled(visit: UserVisit) -> AsyncIterator[Spooled]:
         body.close()
 
 
-async def _in_pieces(visit: UserVisit) -> AsyncIterator[bytes]:
+async def _in_pieces(request: Request) -> AsyncIterator[bytes]:
     """What comes, in parts of some size: each costs a thread."""
     parts, size = list[bytes](), 0
-    async for chunk in visit.request.stream():
+    async for chunk in request.stream():
         parts.append(chunk)
         size += len(chunk)
         if size >= CHUNK_BYTES:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from services.gateway.http.pacing import Pacing, Place
+from services.web.pacing import Pacing, Place
 
 PLACE = "steadfast.place"
 """In the scope: the door takes it once it knows who asks."""

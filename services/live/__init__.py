@@ -4,6 +4,6 @@ It says *that*, not *what*: pages ask again by the REST API, so there is one tru
 anybody. What changes often is told at most ten times a second; a reader that is slow gets less, not late.
 """
 
-from services.gateway.live.channel import Live
+from services.live.channel import Live
 
 __all__ = ["Live"]

@@ -15,9 +15,9 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import RedirectResponse, Response
 
 from det_contracts.problems import Code, Problem, Refused
-from services.gateway.http.bodies import told
-from services.gateway.http.query import FAULT, snake_case
 from services.kit.admission import Busy
+from services.web.bodies import told
+from services.web.query import FAULT, snake_case
 
 log = structlog.get_logger()
 API = "/api/v1"

@@ -12,11 +12,10 @@ import math
 import time
 from collections.abc import Iterable
 
-from services.gateway.http.logins import Tries
-from services.gateway.http.proxies import site_of
 from services.kit.admission import UNLIMITED, Admission, Busy
 from services.kit.measures import Reading
-from services.people import tokens
+from services.web.logins import Tries
+from services.web.proxies import site_of
 
 WITHIN_S = 10.0
 """For so long a request waits for its turn; clients wait longer for an answer."""
@@ -88,11 +87,6 @@ class Place:
         who, self._who = self._who, None
         if who is not None:
             self._pacing.places.leave(who)
-
-
-def client_of(session: tokens.Session) -> str:
-    """Whose share a request uses up: a program that runs wild leaves its owner's web UI alone."""
-    return session.allocation or session.api_token or session.user
 
 
 def stranger_at(address: str) -> str:

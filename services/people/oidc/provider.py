@@ -20,9 +20,9 @@ from joserfc import jws, jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import Key, KeySet
 
-from services.gateway.oidc.asking import Asking, NotProven, ProviderAway
-from services.gateway.oidc.pending import Pending
-from services.gateway.oidc.settings import OidcSettings, is_safe, secret_of
+from services.people.oidc.asking import Asking, NotProven, ProviderAway
+from services.people.oidc.pending import Pending
+from services.people.oidc.settings import OidcSettings, is_safe, secret_of
 
 KEPT_S = 3600.0
 """For how long addresses and keys are used without a look at the provider."""

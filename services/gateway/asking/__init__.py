@@ -1,1 +1,0 @@
-"""What other services are asked, and logs that are followed."""

@@ -1,0 +1,1 @@
+"""HTTP as it comes over the wire, whatever is asked: see README.md."""

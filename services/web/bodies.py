@@ -1,0 +1,41 @@
+"""What comes in the body of a request: how it is read, and what is said of one that does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from det_contracts.problems import invalid
+
+LIMIT_BYTES = 96 << 20
+"""Largest request that brings files, or goes to a task."""
+MOST_TOLD = 20
+"""Faults of one request that are told."""
+Shape = TypeVar("Shape", bound=BaseModel)
+
+
+def told(problems: Iterable[Mapping[str, Any]], *, skip: int = 0) -> str:
+    """What does not fit in a request, each with its path, whose first `skip` parts tell nothing."""
+    some = list(islice(problems, MOST_TOLD + 1))
+    found = [f"{_path(one['loc'][skip:])}: {_said(one)}" for one in some[:MOST_TOLD]]
+    return "; ".join([*found, "and more"] if len(some) > MOST_TOLD else found)
+
+
+def _said(problem: Mapping[str, Any]) -> str:
+    # JSON has no tuples.
+    return "Input should be a valid list" if problem["type"] == "tuple_type" else str(problem["msg"])
+
+
+def _path(parts: tuple[int | str, ...]) -> str:
+    return ".".join(str(part) for part in parts) or "the request"
+
+
+def read_body(shape: type[Shape], body: bytes) -> Shape:
+    """The request in a body that may be large; raises `Refused` (400). Takes seconds for 100 MiB."""
+    try:
+        return shape.model_validate_json(body)
+    except ValidationError as error:
+        raise invalid(told(error.errors(include_url=False, include_input=False))) from None
