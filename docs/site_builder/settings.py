@@ -14,8 +14,8 @@ from services.gateway.running.settings import Settings as GatewaySettings
 from services.kit.reach import ReachSettings
 from services.kit.settings import PREFIX, ServiceSettings
 from services.metrics.settings import MetricsSettings
-from services.provisioner.settings import Settings as ProvisionerSettings
 from services.people.oidc.settings import OidcSettings
+from services.provisioner.settings import Settings as ProvisionerSettings
 from services.scheduler.app import Settings as SchedulerSettings
 from worker.settings import WorkerSettings
 
