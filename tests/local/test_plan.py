@@ -41,10 +41,10 @@ def test_one_worker_is_called_after_the_host(tmp_path):
     assert environment["STEADFAST_WORKER_POOL"] == "default"
 
 
-def test_the_pools_are_told_to_the_scheduler_alone(tmp_path):
+def test_the_pools_file_goes_to_those_who_read_it(tmp_path):
     cluster = Cluster(Plan(name="test", pools_file="/etc/pools.yaml"), Home("test", tmp_path))
     told = [p.name for p in cluster.programs() if p.environment.get("STEADFAST_POOLS") == "/etc/pools.yaml"]
-    assert told == ["scheduler"]
+    assert told == ["scheduler", "gateway"]
 
 
 def test_the_command_line(tmp_path):

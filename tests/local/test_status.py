@@ -62,5 +62,5 @@ def test_what_does_not_run_or_answer_is_said_to(home, capsys):
     home.write("processes.json", {"supervisor": os.getpid(), "scheduler": ended.pid, "metrics": os.getpid()})
     code, lines = shown(home, capsys)
     assert code == status.WRONG
-    assert "does not run just now" in lines[1]
+    assert "is not running" in lines[1]
     assert "does not answer within" in lines[2]

@@ -48,7 +48,7 @@ def test_without_room_the_numbers_are_told(small_disk):
     disk.fill(leave=1 << 20)
     with pytest.raises(CannotStart, match=r"1 MiB are free at .*, 64 MiB are needed"):
         preconditions.check_space(home)
-    with pytest.raises(CannotStart, match="no room"), held_port() as held:
+    with pytest.raises(CannotStart, match="not enough disk space"), held_port() as held:
         control.up(Plan(name="test", port=port_of(held)), home)
 
 
