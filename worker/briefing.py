@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -10,6 +10,7 @@ from det_contracts import orders
 from det_contracts.context import Context
 from det_contracts.events.checkpoints import DeletionRequested
 from det_contracts.events.gateway import AgentUser
+from det_contracts.events.scheduler import OwnKind
 from worker.environment import Task, Trial
 
 
@@ -51,7 +52,7 @@ def share_of(worker_id: str, told: orders.Briefing) -> Briefing:
         session_token=told.token,
         latest_checkpoint=told.checkpoint,
         trial=_trial(told),
-        config=told.config if assigned.kind in ("COMMAND", "TENSORBOARD") else {},
+        config=told.config if assigned.kind in get_args(OwnKind) else {},
     )
     return Briefing(
         task=task,

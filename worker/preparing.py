@@ -40,6 +40,8 @@ from worker.workdir import unpack
 CREDENTIALS = "bus.creds"
 DELETION = "deletion.json"
 TENSORBOARD = "tensorboard.json"
+SERVES = {"NOTEBOOK": "notebook.json", "SHELL": "shell.json"}
+"""What a task needs to know that people reach through the gateway, by kind: for its own user's eyes."""
 
 
 class CannotPrepare(Exception):
@@ -236,6 +238,9 @@ class Preparer:
             roots = msgspec.to_builtins(self._roots)
             host = briefing.gang.addresses[briefing.gang.rank]
             return {TENSORBOARD: {**briefing.config["tensorboard"], "roots": roots, "host": host}}
+        if briefing.task.task_type in SERVES:
+            host = briefing.gang.addresses[briefing.gang.rank]
+            return {SERVES[briefing.task.task_type]: {**briefing.config["serves"], "host": host}}
         if briefing.task.trial is None:
             return {}
         trial_id = briefing.task.trial.trial_id

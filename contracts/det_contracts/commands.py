@@ -153,7 +153,7 @@ class ChangeJob(msgspec.Struct, frozen=True, kw_only=True, tag="change_job"):
 
 
 class SubmitTask(Creation, frozen=True, kw_only=True, tag="submit_task"):
-    """To the scheduler: run a task of somebody's own; the same id again has no effect."""
+    """To the scheduler: run a task of somebody's own, as `agent_user`; the same id again has no effect."""
 
     task_id: str
     kind: OwnKind
@@ -166,13 +166,21 @@ class SubmitTask(Creation, frozen=True, kw_only=True, tag="submit_task"):
     priority: int | None = None
     workspace_id: int = 1
     agent_user: AgentUser | None = None
-    """Who it runs as on the hosts of workers."""
 
 
 class StopTask(msgspec.Struct, frozen=True, kw_only=True, tag="stop_task"):
     """To the scheduler: end a task at once; of one that is over this means nothing."""
 
     task_id: str
+    user: str
+
+
+class StateIdle(msgspec.Struct, frozen=True, kw_only=True, tag="state_idle"):
+    """To the scheduler: a task is not used, or is used again; it may be idle for `within_s`."""
+
+    task_id: str
+    idle: bool
+    within_s: float
     user: str
 
 
@@ -238,10 +246,9 @@ class RemoveTemplate(msgspec.Struct, frozen=True, kw_only=True, tag="remove_temp
 
 
 class SetModel(Creation, frozen=True, kw_only=True, tag="set_model"):
-    """To checkpoints: make a model, or change what is given of one. `value` of the answer: the id."""
+    """To checkpoints: make a model, without an id, or change what is given of one. `value`: its id."""
 
     model_id: int | None = None
-    """None: a new one."""
     name: str | msgspec.UnsetType = msgspec.UNSET
     description: str | msgspec.UnsetType = msgspec.UNSET
     metadata: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
@@ -311,10 +318,9 @@ class SetMetadata(msgspec.Struct, frozen=True, kw_only=True, tag="set_metadata")
 
 
 class SetUser(Creation, frozen=True, kw_only=True, tag="set_user"):
-    """To the gateway: make a user, or change what is given of one. `value` of the answer: the id."""
+    """To the gateway: make a user, without an id, or change what is given of one. `value`: its id."""
 
     user_id: int | None = None
-    """None: a new one."""
     username: str | msgspec.UnsetType = msgspec.UNSET
     admin: bool | msgspec.UnsetType = msgspec.UNSET
     active: bool | msgspec.UnsetType = msgspec.UNSET
@@ -359,10 +365,9 @@ class KeepSettings(msgspec.Struct, frozen=True, kw_only=True, tag="keep_settings
 
 
 class SetGroup(Creation, frozen=True, kw_only=True, tag="set_group"):
-    """To the gateway: make a group, or change what is given of one. `value` of the answer: the id."""
+    """To the gateway: make a group, without an id, or change what is given of one. `value`: its id."""
 
     group_id: int | None = None
-    """None: a new one."""
     name: str | msgspec.UnsetType = msgspec.UNSET
     add: tuple[int, ...] = ()
     """Users who are to be members."""
@@ -411,10 +416,9 @@ class SetAuthz(msgspec.Struct, frozen=True, kw_only=True, tag="set_authz"):
 
 
 class SetWorkspace(Creation, frozen=True, kw_only=True, tag="set_workspace"):
-    """To the gateway: make a workspace, or change what is given of one. `value` of the answer: the id."""
+    """To the gateway: make a workspace, without an id, or change what is given of one. `value`: its id."""
 
     workspace_id: int | None = None
-    """None: a new one."""
     name: str | msgspec.UnsetType = msgspec.UNSET
     archived: bool | msgspec.UnsetType = msgspec.UNSET
     pinned: bool | msgspec.UnsetType = msgspec.UNSET
@@ -432,10 +436,9 @@ class RemoveWorkspace(msgspec.Struct, frozen=True, kw_only=True, tag="remove_wor
 
 
 class SetProject(Creation, frozen=True, kw_only=True, tag="set_project"):
-    """To the gateway: make a project, or change what is given of one. `value` of the answer: the id."""
+    """To the gateway: make a project, without an id, or change what is given of one. `value`: its id."""
 
     project_id: int | None = None
-    """None: a new one."""
     workspace_id: int | msgspec.UnsetType = msgspec.UNSET
     name: str | msgspec.UnsetType = msgspec.UNSET
     description: str | msgspec.UnsetType = msgspec.UNSET
@@ -460,10 +463,11 @@ class MoveExperiment(msgspec.Struct, frozen=True, kw_only=True, tag="move_experi
 
 
 class Serve(msgspec.Struct, frozen=True, kw_only=True, tag="serve"):
-    """To the gateway's own log: a task answers HTTP at `host:port`."""
+    """To the gateway's own log: a task answers HTTP at `host:port`; to a shell one logs in as `account`."""
 
     allocation_id: str
     address: str
+    account: str = ""
     user: str
 
 
@@ -553,6 +557,7 @@ OWNER_OF: dict[type, str] = {
     ChangeJob: "scheduler",
     SubmitTask: "scheduler",
     StopTask: "scheduler",
+    StateIdle: "scheduler",
     MarkDaemon: "scheduler",
     AskToLeave: "scheduler",
     ConfigurePools: "scheduler",

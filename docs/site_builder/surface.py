@@ -9,7 +9,7 @@ from typing import Any
 
 from determined import _absent
 from determined.cli.unsupported import AUTH, NOUNS
-from services.gateway.determined.routes.later import EMPTY_LISTS, MISSING, MISSING_NOUNS
+from services.gateway.determined.routes.later import MISSING, MISSING_NOUNS
 
 VECTOR = Path(__file__).parents[2] / "tests" / "vectors" / "surface-0.25.json"
 PARTS_OF_A_CONTEXT = "core.init() makes it, of parts that differ"
@@ -66,13 +66,11 @@ def _not_there() -> str:
     commands = [f"`det {noun.names.split()[0]}`" for noun in (AUTH, *NOUNS)]
     routes = [f"`{method} {path}`" for method, path in MISSING]
     routes += [f"everything below `/{noun}`" for noun in MISSING_NOUNS]
-    empty = [f"`GET /{noun}`" for noun in EMPTY_LISTS]
     return (
         "## Commands that are not there\n\n"
         f"They end with 1 and say so: {', '.join(commands)}. All others are in [commands](commands.md).\n\n"
         "## REST routes that are not there\n\n"
-        f"Below `/api/v1`, they answer 501: {', '.join(routes)}. Lists that are always empty: "
-        f"{', '.join(empty)}.\n"
+        f"Below `/api/v1`, they answer 501: {', '.join(routes)}.\n"
     )
 
 

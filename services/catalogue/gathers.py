@@ -37,9 +37,12 @@ def serve(state: State, command: Serve, call: Call) -> Ruling:
     if task is None:
         raise invalid(f"allocation {command.allocation_id} is of no task that answers HTTP")
     check_place(state, command.allocation_id, command.address)
-    if task.address == command.address:
+    if not (command.account == "" or ids.is_token(command.account)):
+        raise invalid(f"account is '{command.account[:100]}': the name of a user of its host is expected")
+    if (task.address, task.account) == (command.address, command.account):
         return Ruling()
-    return Ruling([Served(command.allocation_id, command.address, "the task said so")])
+    said = Served(command.allocation_id, command.address, "the task said so", account=command.account)
+    return Ruling([said])
 
 
 def check_place(state: State, allocation_id: str, address: str) -> None:

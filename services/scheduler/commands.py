@@ -13,6 +13,7 @@ from det_contracts.commands import (
     ChangeJob,
     ConfigurePools,
     MarkDaemon,
+    StateIdle,
     StopTask,
     SubmitTask,
     SwitchSlot,
@@ -170,6 +171,25 @@ def stop_task(state: State, command: StopTask, call: Call) -> Ruling:
     return Ruling([scheduler.TaskStopRequested(command.task_id, f"killed by {command.user}")])
 
 
+def state_idle(state: State, command: StateIdle, call: Call) -> Ruling:
+    """Count the time for which nobody uses a task; without effect where it said so before, or is over."""
+    if command.task_id not in state.tasks:
+        raise not_found("task", command.task_id)
+    known = state.allocations.get(ids.allocation_id(command.task_id, 1))
+    if known is None or known.leaving or known.late or bool(known.idle_s) == command.idle:
+        return Ruling()
+    if command.within_s <= 0:
+        raise invalid(f"task {command.task_id} has no idle_timeout: nothing follows from being idle")
+    reason = "nobody uses it" if command.idle else "it is used again"
+    return Ruling(
+        [
+            scheduler.TaskIdled(
+                task_id=command.task_id, idle=command.idle, within_s=command.within_s, reason=reason
+            )
+        ]
+    )
+
+
 def mark_daemon(state: State, command: MarkDaemon, call: Call) -> Ruling:
     """Let a part serve the others; without effect where there is only one part, or it is one already."""
     known = _live(state, command.allocation_id)
@@ -230,6 +250,7 @@ COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {
     ChangeJob: change_job,
     SubmitTask: once(submit_task, scheduler.CreationKept),
     StopTask: stop_task,
+    StateIdle: state_idle,
     MarkDaemon: mark_daemon,
     AskToLeave: ask_to_leave,
 }

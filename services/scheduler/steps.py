@@ -42,6 +42,11 @@ def next_step(state: State, allocation: Allocation) -> Sequence[Any]:
     return ()
 
 
+def idle_reason(seconds: float) -> str:
+    """Why a task is ended that nobody used for its whole idle time-out."""
+    return f"idle for more than {seconds:g} s (idle_timeout)"
+
+
 def _never_ran(allocation: Allocation) -> scheduler.AllocationEnded:
     return scheduler.AllocationEnded(
         allocation_id=allocation.id,
@@ -56,7 +61,7 @@ def _never_ran(allocation: Allocation) -> scheduler.AllocationEnded:
 def _kill_reason(state: State, allocation: Allocation) -> str:
     """Why what still runs of an allocation must end at once; empty when it need not."""
     if allocation.late:
-        return LATE
+        return idle_reason(allocation.idle_s) if allocation.idle_s else LATE
     if allocation.stop == "die":
         return allocation.stop_reason
     if allocation.stop == "leave" and allocation.state == "ASSIGNED":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import h11
@@ -21,6 +21,8 @@ from uvicorn.server import ServerState
 from det_contracts.problems import Problem
 from services.kit.measures import Reading
 from services.web import errors
+from services.web.tunnels import EXTENSION, Connection, Streams
+from services.web.upgrades import CHUNK
 
 LOOK_EVERY_S = 5.0
 HEADER_S = 20.0
@@ -85,6 +87,7 @@ class Patient(H11Protocol):
         self._window = (0.0, 0, 0)
         """When it began, what had been received by then, and what waited to be sent."""
         self._received = 0
+        self.app = _Reachable(self.app, self)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Somebody is there."""
@@ -104,6 +107,29 @@ class Patient(H11Protocol):
             self._looking = None
             self._connections.remove(self._address)
         super().connection_lost(exc)
+
+    def take_over(self, headers: list[tuple[str, str]]) -> Streams:
+        """Agree to leave HTTP, with these headers; what comes and goes from here on is the caller's.
+
+        The connection counts as one until it ends, and is no longer looked at.
+        """
+        if self._looking is not None:
+            self._looking.cancel()
+        agreed = h11.InformationalResponse(status_code=101, headers=[("connection", "Upgrade"), *headers])
+        self.transport.write(self.conn.send(agreed) or b"")
+        # For the server its request is over without an answer that it would have to send.
+        self.cycle.disconnected = True
+        reader = asyncio.StreamReader(limit=CHUNK)
+        protocol = _Raw(reader, self.connection_lost)
+        self.transport.set_protocol(protocol)
+        protocol.connection_made(self.transport)
+        if first := self.conn.trailing_data[0]:
+            reader.feed_data(first)
+        self.flow.resume_reading()
+        return reader, asyncio.StreamWriter(self.transport, protocol, reader, self.loop)
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Tasks decide what they can become."""
 
     def shutdown(self) -> None:
         """Nothing more is taken."""
@@ -210,6 +236,30 @@ class Patient(H11Protocol):
         except h11.LocalProtocolError:
             # Something is wrong with the request as well.
             return
+
+
+class _Raw(asyncio.StreamReaderProtocol):
+    """A connection that was taken over."""
+
+    def __init__(self, reader: asyncio.StreamReader, on_lost: Callable[[Exception | None], None]) -> None:
+        super().__init__(reader)
+        self._on_lost = on_lost
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nobody is there any more."""
+        super().connection_lost(exc)
+        self._on_lost(exc)
+
+
+class _Reachable:
+    """Tells every request of a connection how to take that over."""
+
+    def __init__(self, app: Any, connection: Connection) -> None:
+        self._app, self._connection = app, connection
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["extensions"] = {**(scope.get("extensions") or {}), EXTENSION: self._connection}
+        await self._app(scope, receive, send)
 
 
 class _Refusing:

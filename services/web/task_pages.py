@@ -55,6 +55,12 @@ STAND_INS = b"""<script>(() => {
     Object.defineProperty(window, name, { value: own });
   }
   Object.defineProperty(document, "cookie", { get: () => "", set: () => {} });
+  for (const name of ["pushState", "replaceState"]) {
+    const own = History.prototype[name];
+    History.prototype[name] = function (...given) {
+      try { own.apply(this, given); } catch { /* it has no address that could be another one */ }
+    };
+  }
   const Own = window.Worker;
   window.Worker = class extends Own {
     constructor(address, options) {
@@ -98,6 +104,17 @@ def is_page(headers: Headers) -> bool:
     found = dict(headers)
     readable = found.get("content-encoding", "identity") == "identity"
     return found.get("content-type", "").startswith("text/html") and readable
+
+
+async def moved(content: AsyncIterator[bytes], own: bytes, where: bytes) -> AsyncIterator[bytes]:
+    """A page whose addresses below `own` lead to `where`: what it asks for there must hold its ticket."""
+    rest = b""
+    async for chunk in content:
+        text = (rest + chunk).replace(own, where)
+        # What is left may be how the next one begins.
+        rest = next((own[:size] for size in range(len(own) - 1, 0, -1) if text.endswith(own[:size])), b"")
+        yield text[: len(text) - len(rest)]
+    yield rest
 
 
 async def with_stand_ins(content: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -186,6 +186,7 @@ SENTENCES: dict[type, Sentence] = {
     scheduler.AllocationAssigned: _assigned,
     scheduler.PreemptRequested: _preempt,
     scheduler.TaskSubmitted: lambda e, _: f"{e.kind.lower()} {e.task_id} was submitted",
+    scheduler.TaskIdled: lambda e, _: f"task {e.task_id} {'was idle' if e.idle else 'was used again'}",
     scheduler.TaskStopRequested: lambda e, _: f"task {e.task_id} was to be killed",
     scheduler.TaskForgotten: lambda e, _: f"task {e.task_id} was forgotten",
     scheduler.WorkerForgotten: lambda e, _: f"agent {e.worker_id} was forgotten",

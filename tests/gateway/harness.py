@@ -43,7 +43,7 @@ from services.people import tokens
 from services.scheduler.app import RULES as SCHEDULER
 from tests.fixtures.databases import open_sqlite
 
-OF_TASKS = (commands.SubmitTask, commands.StopTask)
+OF_TASKS = (commands.SubmitTask, commands.StopTask, commands.StateIdle)
 KEY = b"a key that is long enough"
 AUTHORITY = Authority.create()
 TASK_KEY = b"a key of tasks"

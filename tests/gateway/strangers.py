@@ -56,10 +56,14 @@ OF_NOUN = {
     "projects": "2",
     "commands": "c",
     "tensorboards": "t",
+    "notebooks": "n",
+    "shells": "s",
     "why": "1",
     "allocations": "1.r1.1",
 }
 """What `{id}` is, by the first word of the path."""
+TASKS = {"COMMAND": "c", "TENSORBOARD": "t", "NOTEBOOK": "n", "SHELL": "s"}
+KEYS = {"private_key": "olgas-key", "public_key": "ssh-ed25519 A", "host_key": "ssh-ed25519 B"}
 HPARAMS = {"olgas_lr": {"type": "const", "val": 1}}
 QUERY = {
     # Streams that would go on want a metric by name, and say so.
@@ -84,7 +88,7 @@ def furnish(world, *more):
         story.worker_here(slots=8),
         *olgas_experiments(),
         *more,
-        *(_task(number, kind) for number, kind in enumerate(("COMMAND", "TENSORBOARD"), 1)),
+        *(_task(number, kind) for number, kind in enumerate(TASKS, 1)),
     )
     given_model(world)
     world.tokens = {name: world.log_in(name) for name in (*USERS, "admin")}
@@ -140,12 +144,12 @@ def given_model(world):
 
 def _task(number, kind):
     return scheduler.TaskSubmitted(
-        task_id={"COMMAND": "c", "TENSORBOARD": "t"}[kind],
+        task_id=TASKS[kind],
         number=number,
         kind=kind,
         user="olga",
         name="own",
-        config={"entrypoint": "sleep 10", "tensorboard": {"sources": []}},
+        config={"entrypoint": "sleep 10", "tensorboard": {"sources": []}, "shell": KEYS},
         slots=0,
         pool="default",
         workspace_id=2,

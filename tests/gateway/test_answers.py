@@ -25,7 +25,7 @@ def own_task(number, kind):
         kind=kind,
         user="admin",
         name="own",
-        config={"tensorboard": {"sources": sources}},
+        config={"tensorboard": {"sources": sources}, "shell": {"public_key": "a", "host_key": "b"}},
         slots=0,
         pool="default",
         reason="submitted by admin",
@@ -40,6 +40,7 @@ def told(gateway):
         *story.running(1), story.validated(1, 10, 0.5), story.stored(1, "c-1", 10), story.created(2)
     )
     gateway.given(own_task(1, "COMMAND"), own_task(2, "TENSORBOARD"))
+    gateway.given(own_task(3, "NOTEBOOK"), own_task(4, "SHELL"))
     gateway.log_in("admin")
     gateway.post("/api/v1/models", {"name": "digits"})
     gateway.post("/api/v1/templates", {"name": "digits", "config": {"name": "x"}})

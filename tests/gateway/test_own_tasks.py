@@ -6,7 +6,8 @@ import base64
 
 import pytest
 
-from det_contracts.events import scheduler
+from det_contracts.events import scheduler, worker
+from det_contracts.events.gateway import UserSet
 from services.kit import task_tokens
 from tests.gateway import stories as story
 from tests.gateway.harness import TASK_KEY
@@ -180,3 +181,76 @@ def test_where_a_task_answers_is_told_by_itself(here, board):
 def test_the_proxy_is_for_users(here, board):
     here.client.headers.pop("Authorization")
     assert here.send("GET", f"/proxy/{board['id']}/").status_code == 401
+
+
+def test_a_notebook_may_be_looked_at_before(here):
+    here.post("/api/v1/templates", {"name": "t", "config": {"resources": {"slots": 2}}})
+    config = {"idle_timeout": "1h30m", "environment": {"environment_variables": ["MY_TOKEN=hush"]}}
+    answer = start(here, config, "notebook", templateName="t", preview=True)
+    assert answer["config"]["resources"]["slots"] == 2
+    assert answer["config"]["environment"]["environment_variables"] == ["MY_TOKEN=********"]
+    assert (answer["notebook"]["id"], here.get("/api/v1/notebooks")["notebooks"]) == ("", [])
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"idle_timeout": "soon"}, "config.idle_timeout is 'soon'"),
+        ({"idle_timeout": True}, "config.idle_timeout"),
+        ({"idle_timeout": "0s"}, "more than 0"),
+        ({"idle_timeout": "9" * 400 + "h"}, "ten years"),
+        ({"notebook_idle_type": "moon"}, "one of kernels_or_terminals"),
+    ],
+)
+def test_notebooks_that_are_refused(here, config, message):
+    assert message in here.refused(400, "POST", "/api/v1/notebooks", {"config": config})
+    assert here.catalogue.state.tasks == {}
+
+
+def test_a_notebook_says_whether_it_is_used(here):
+    one = start(here, {"idle_timeout": 90}, "notebook")["notebook"]
+    other = start(here, {}, "notebook")["notebook"]
+    path = "/api/v1/notebooks/{}/report_idle"
+    for id in (one["id"], one["id"], other["id"]):
+        assert here.send("PUT", path.format(id), {"notebookId": id, "idle": True}).status_code == 200
+    (said,) = here.said(scheduler.TaskIdled)
+    assert (said.task_id, said.idle, said.within_s) == (one["id"], True, 90.0)
+    start(here, {"entrypoint": "x"})
+    assert here.get("/api/v1/tasks/count") == {"commands": 1, "tensorboards": 0, "notebooks": 2, "shells": 0}
+
+
+def test_the_key_to_a_shell_is_for_its_owner_and_lies_sealed(here):
+    answer = start(here, {"shell": {"private_key": "mine"}}, "shell")
+    one = answer["shell"]
+    assert one["privateKey"].startswith("-----BEGIN OPENSSH PRIVATE KEY-----")
+    assert one["publicKey"].startswith("ssh-ed25519 ")
+    assert "shell" not in answer["config"]
+    assert "serves" not in answer["config"]
+    assert here.get(f"/api/v1/shells/{one['id']}")["shell"]["privateKey"] == one["privateKey"]
+    assert "privateKey" not in here.get("/api/v1/shells")["shells"][0]
+    kept = submitted(here, one["id"]).config
+    for place, name in (("shell", "private_key"), ("serves", "host_key")):
+        assert kept[place][name].startswith("sealed:1:")
+    here.given(UserSet(user_id=8, username="egon", reason="made"))
+    here.let_in("egon")
+    assert "privateKey" not in here.get(f"/api/v1/shells/{one['id']}")["shell"]
+
+
+def test_a_shell_is_ready_once_it_answers_and_says_who_to_log_in_as(here):
+    one = start(here, {}, "shell")["shell"]
+    allocation = f"{one['id']}.1"
+    here.given(story.placed(allocation, "SHELL"), worker.AllocationStarted("w-1", allocation))
+    ready = lambda: here.get(f"/api/v1/tasks/{one['id']}")["task"]["allocations"][0]["isReady"]  # noqa: E731
+    assert not ready()
+    path = f"/api/v1/allocations/{allocation}/proxy_address"
+    headers = {"Authorization": f"Bearer {task_tokens.issue(TASK_KEY, allocation)}"}
+    where = {"proxyAddress": "127.0.0.1:10009"}
+    assert here.send("POST", path, {**where, "account": "a b"}, headers=headers).status_code == 400
+    assert here.send("POST", path, {**where, "account": "ann"}, headers=headers).status_code == 200
+    assert ready()
+    assert here.get(f"/api/v1/shells/{one['id']}")["shell"]["agentUserGroup"]["user"] == "ann"
+
+
+@pytest.mark.parametrize("data", ["eyJwYXNzcGhyYXNlIjogIngifQ==", "%"])
+def test_a_shell_whose_key_shall_have_a_passphrase_is_refused(here, data):
+    here.refused(400, "POST", "/api/v1/shells", {"config": {}, "data": data})

@@ -79,7 +79,6 @@ NAMED = {
     )
 }
 """What answers of things that the address names beside its path."""
-NOT_THERE = {("POST", f"/api/v1/{noun}") for noun in ("notebooks", "shells")}
 CONFIG = "{name: x, entrypoint: x, searcher: {name: single, metric: x, max_length: 1}}"
 SUBMITTED = {"config": CONFIG, "projectId": 2}
 TASK = {"workspaceId": HERE, "config": {"entrypoint": ["x"]}}
@@ -87,6 +86,8 @@ BODIES = basic.BODIES | {
     ("POST", "/api/v1/experiments"): SUBMITTED,
     ("PUT", "/api/v1/experiments/by-external-id/{external_id:path}"): SUBMITTED,
     ("POST", "/api/v1/commands"): TASK,
+    ("POST", "/api/v1/notebooks"): {"workspaceId": HERE},
+    ("POST", "/api/v1/shells"): {"workspaceId": HERE},
     ("POST", "/api/v1/tensorboards"): {**TASK, "experimentIds": [1]},
     ("POST", "/api/v1/models"): {"name": "new", "workspaceId": HERE},
     ("POST", "/api/v1/templates"): {"name": "new", "config": {}, "workspaceId": HERE},
@@ -119,8 +120,6 @@ def expected(visitor, route):
         return 401
     if visitor == "gone" or route == basic.OF_DELETION_TASKS:
         return 403
-    if route in NOT_THERE:
-        return 0
     if visitor in STRANGERS and route in NAMED:
         return 404
     allowed = MAY[needed] | ({"sister script"} if route in basic.NOT_OF_A_RUN else set())

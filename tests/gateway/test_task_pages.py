@@ -10,6 +10,7 @@ import pytest
 
 from det_contracts.events.gateway import Served
 from services.kit import task_tokens
+from services.web.task_pages import moved
 from services.web.tickets import BadTicket, seal, unseal
 from tests.gateway import stories as story
 from tests.gateway.harness import KEY, TASK_KEY
@@ -127,6 +128,27 @@ def test_a_browser_without_a_session_signs_in_first(gateway, board):
     assert gateway.send("GET", f"/proxy/{board.id}/").status_code == 401
     assert gateway.send("POST", f"/proxy/{board.id}/", headers=browser).status_code == 401
     assert board.heard == []
+
+
+def test_an_address_of_older_clients_leads_to_the_page(gateway):
+    for rest in ("jupyter-lab/d/default/%2Fdet%2Fwait?currentSlotsExceeded=false", "x"):
+        answer = gateway.send("GET", f"/det/interactive/n-1/{rest}")
+        assert (answer.status_code, answer.headers["location"]) == (307, "/proxy/n-1/")
+    assert gateway.send("GET", "/det/interactive/%2F%2Fevil.org/x").headers.get("location", "/x")[:2] != "//"
+
+
+@pytest.mark.parametrize("size", [1, 7, 64])
+def test_what_a_page_asks_for_holds_its_ticket_however_the_page_comes(size):
+    whole = b'<head></head>{"baseUrl": "/proxy/n-1/", "other": "/proxy/n-2/", "x": "/proxy/n-'
+
+    async def parts():
+        for at in range(0, len(whole), size):
+            yield whole[at : at + size]
+
+    async def all_of():
+        return b"".join([one async for one in moved(parts(), b"/proxy/n-1/", b"/proxy/n-1/~t/")])
+
+    assert asyncio.run(all_of()) == whole.replace(b"/proxy/n-1/", b"/proxy/n-1/~t/")
 
 
 def test_the_page_may_ask_its_own_server(gateway, board):

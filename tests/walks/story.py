@@ -283,6 +283,7 @@ class Story(Users):
             self.ask(commands.SubmitTask(task_id=name, pool="story", once=once, **submit))
         self.cluster.tell(worker.AllocationStarted("b", "mine.1"), worker.AllocationStarted("a", "mine.1"))
         self.ask(commands.Serve(allocation_id="mine.1", address=f"b:{TASK_PORTS.start}", user="ann"))
+        self.ask(commands.StateIdle(task_id="mine", idle=True, within_s=1e9, user="ann"))
         self.ask(commands.StopTask(task_id="mine", user="ann"))
         two = {"resource_pool": "story", "slots_per_trial": 8}
         self.here("c", 4, pool="story")

@@ -113,6 +113,8 @@ class Served(msgspec.Struct, frozen=True):
     address: str
     """`host:port`."""
     reason: str
+    account: str = ""
+    """Of a shell: the name that one logs in by, which is who it runs as on its host."""
 
 
 @event("gateway.allocation.gather_joined", key="allocation_id")

@@ -10,8 +10,8 @@ from det_contracts.codec import event
 from det_contracts.context import Context
 from det_contracts.events.gateway import AgentUser
 
-TaskKind = Literal["TRIAL", "CHECKPOINT_GC", "COMMAND", "TENSORBOARD"]
-OwnKind = Literal["COMMAND", "TENSORBOARD"]
+TaskKind = Literal["TRIAL", "CHECKPOINT_GC", "COMMAND", "TENSORBOARD", "NOTEBOOK", "SHELL"]
+OwnKind = Literal["COMMAND", "TENSORBOARD", "NOTEBOOK", "SHELL"]
 """Tasks that people start by themselves."""
 SchedulerType = Literal["fair_share", "priority", "round_robin"]
 OnLost = Literal["keep", "fence"]
@@ -108,6 +108,17 @@ class TaskForgotten(msgspec.Struct, frozen=True):
     task_id: str
     number: int
     """As in `TaskSubmitted`."""
+    reason: str
+
+
+@event("scheduler.task.idled", key="task_id")
+class TaskIdled(msgspec.Struct, frozen=True, kw_only=True):
+    """A task said that nobody uses it, or that it is used again. Idle for `within_s` on end, it is ended."""
+
+    task_id: str
+    idle: bool
+    within_s: float
+    """From its configuration; counted from the time of this event."""
     reason: str
 
 

@@ -15,6 +15,8 @@ Where = tuple[str, ...]
 Change = Callable[[Where, Any], Any]
 
 _STORAGE = ("access_key", "secret_key", "connection_string", "credential")
+OF_SHELLS = (("shell", "private_key"), ("serves", "host_key"))
+"""Where the gateway puts the keys of a shell: what its owner logs in with, and that of its server."""
 _NAMES = re.compile(
     r"(.*_)?(KEY|KEY_ID|APIKEY|TOKEN|SECRET|CREDENTIALS?|CREDS|PASSWD|PASSPHRASE)|.*PASSWORD.*", re.IGNORECASE
 )
@@ -54,6 +56,8 @@ def with_secrets(config: Mapping[str, Any], change: Change) -> dict[str, Any]:
     _change_map(shown, storage, lambda inner: _keys(inner, (storage,), _STORAGE, change))
     _change_map(shown, "environment", lambda inner: _environment(inner, change))
     _change_map(shown, "tensorboard", lambda inner: _sources(inner, change))
+    for above, key in OF_SHELLS:
+        _change_map(shown, above, partial(_keys, above=(above,), keys=(key,), change=change))
     return shown
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from determined.transport import identity, log_stream
 from determined.transport.rest import Session
 
 Object = dict[str, Any]
+_POLL_S = 0.5
 
 
 class Kind(NamedTuple):
@@ -51,15 +53,33 @@ CONFIG_ARGS = (
 
 def start(session: Session, kind: Kind, args: argparse.Namespace, config: Object, **more: Any) -> Object:
     """Hand a task in; `config` goes over what the options say."""
-    given = _config_file(args.config_file) if args.config_file else {}
-    body = {"config": {**merged(given, args.config), **config}, "files": _files(args), **more}
-    body |= {"templateName": args.template} if args.template else {}
-    body |= {"workspaceId": workspace_id(session, args.workspace_name)} if args.workspace_name else {}
-    answer = session.post(kind.path, body, headers={"Idempotency-Key": str(uuid.uuid4())})
+    answer = submit(session, kind, args, config, **more)
     for warning in answer.get("warnings") or []:
         output.warn(f"Warning: {warning}")
     made: Object = answer[kind.noun]
     return made
+
+
+def submit(session: Session, kind: Kind, args: argparse.Namespace, config: Object, **more: Any) -> Object:
+    """The whole answer to a task that is handed in."""
+    given = _config_file(args.config_file) if args.config_file else {}
+    body = {"config": {**merged(given, args.config), **config}, "files": _files(args), **more}
+    body |= {"templateName": args.template} if args.template else {}
+    body |= {"workspaceId": workspace_id(session, args.workspace_name)} if args.workspace_name else {}
+    answer: Object = session.post(kind.path, body, headers={"Idempotency-Key": str(uuid.uuid4())})
+    return answer
+
+
+def ready(session: Session, kind: Kind, id: str, is_ready: Callable[[Object], bool]) -> Object:
+    """The task once it runs and `is_ready` says so of it; raises `Failure` if it ends before."""
+    while True:
+        one: Object = session.get(f"{kind.path}/{id}")[kind.noun]
+        if one["state"] in (*log_stream.ENDED, "STATE_TERMINATED"):
+            how = f" ({one['exitStatus']})" if one.get("exitStatus") else ""
+            raise Failure(f"{kind.shown} {id} has ended{how}; see 'det {kind.noun} logs {id}'")
+        if one["state"] == "STATE_RUNNING" and is_ready(one):
+            return one
+        time.sleep(_POLL_S)
 
 
 def follow(session: Session, task_id: str) -> None:

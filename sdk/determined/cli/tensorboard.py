@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import time
 import webbrowser
 from typing import Any
 from urllib.parse import urljoin
@@ -11,11 +10,9 @@ from urllib.parse import urljoin
 from determined.cli import task_verbs, wording
 from determined.cli.failure import Failure
 from determined.cli.grammar import Noun, Verb, arg
-from determined.transport import log_stream
 from determined.transport.rest import Session
 
 Object = dict[str, Any]
-_POLL_S = 0.5
 
 
 def _joined(name: str) -> Any:
@@ -48,21 +45,11 @@ def show(session: Session, args: argparse.Namespace) -> None:
 
 
 def _show(session: Session, id: str, browser: bool) -> None:
-    address = _address(session, id)
+    one = task_verbs.ready(session, KIND, id, lambda one: bool(one.get("serviceAddress")))
+    address = urljoin(f"{session.master}/", str(one["serviceAddress"]))
     print(f"TensorBoard is running at: {address}", flush=True)
     if browser and not webbrowser.open(address):
         print("No browser can be opened here; open the address yourself.")
-
-
-def _address(session: Session, id: str) -> str:
-    """Where it is served, once it is; raises `Failure` if it ends before."""
-    while True:
-        one = session.get(f"{KIND.path}/{id}")["tensorboard"]
-        if one["state"] in (*log_stream.ENDED, "STATE_TERMINATED"):
-            raise Failure(f"TensorBoard {id} has ended; see 'det tensorboard logs {id}'")
-        if one.get("serviceAddress") and one["state"] == "STATE_RUNNING":
-            return urljoin(f"{session.master}/", str(one["serviceAddress"]))
-        time.sleep(_POLL_S)
 
 
 def _ids(text: str) -> list[int]:

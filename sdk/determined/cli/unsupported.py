@@ -39,8 +39,6 @@ AUTH = Noun(
 )
 NOUNS: tuple[Noun | Verb, ...] = (
     _noun("dev", "call the REST API by hand"),
-    _noun("notebook", "run notebooks"),
     _noun("oauth", "manage OAuth clients"),
     _noun("resources res", "query how slots were used"),
-    _noun("shell", "run shells"),
 )

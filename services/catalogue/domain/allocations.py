@@ -171,7 +171,7 @@ def served(state: State, recorded: Recorded) -> Iterable[Key]:
     event: gateway.Served = recorded.event
     known = state.tasks.get(ids.task_of(event.allocation_id))
     if known is not None:
-        state.tasks[known.id] = replace(known, address=event.address)
+        state.tasks[known.id] = replace(known, address=event.address, account=event.account)
         yield "tasks", known.id
 
 

@@ -184,6 +184,8 @@ class OwnTask(msgspec.Struct, frozen=True, kw_only=True):
     submitted_at: float
     address: str = ""
     """`host:port` where it answers HTTP."""
+    account: str = ""
+    """Of a shell: the name that one logs in by."""
 
 
 class Share(msgspec.Struct, frozen=True):

@@ -299,7 +299,7 @@ class FilePath(Body):
 
 
 class TaskBody(Body):
-    """POST /commands, POST /tensorboards"""
+    """POST /commands, POST /tensorboards, POST /notebooks, POST /shells"""
 
     config: dict[str, Any] = {}
     files: list[ContextItem] = []
@@ -307,6 +307,17 @@ class TaskBody(Body):
     workspace_id: Long = 0
     experiment_ids: list[Long] = []
     trial_ids: list[Long] = []
+    preview: bool = False
+    """Of a notebook: only answer the configuration that it would have."""
+    data: str = ""
+    """Of a shell: base64 of JSON; a passphrase in it is refused."""
+
+
+class IdleReport(Body):
+    """PUT /notebooks/{id}/report_idle"""
+
+    notebook_id: str = ""
+    idle: bool
 
 
 class TaskPriority(Body):

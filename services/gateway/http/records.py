@@ -198,7 +198,7 @@ class Job(TypedDict):
 
 
 class Task(TypedDict):
-    """A command or a TensorBoard."""
+    """A command, a TensorBoard, a notebook or a shell."""
 
     id: str
     description: str
@@ -215,6 +215,10 @@ class Task(TypedDict):
     experimentIds: NotRequired[list[int]]
     trialIds: NotRequired[list[int]]
     serviceAddress: NotRequired[str]
+    addresses: NotRequired[list[dict[str, Any]]]
+    agentUserGroup: NotRequired[dict[str, Any]]
+    publicKey: NotRequired[str]
+    hostKey: NotRequired[str]
 
 
 class Template(TypedDict):

@@ -53,6 +53,8 @@ class Settings(OidcSettings):
     """Requests per second of each of these in the long run; faster ones wait. 0: any number."""
     authz: str = ""
     """How rights are judged: `basic` or `rbac`. Empty: as was stated last; at first `basic`."""
+    shell_needs_session: bool = False
+    """Whether `det shell open` must be logged in besides having the shell's key; clients of 0.25 are not."""
     cluster_id: str = "local"
     """Unique; clients keep tokens apart by it."""
     cluster_name: str = "local"

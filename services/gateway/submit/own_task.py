@@ -13,13 +13,28 @@ from services.gateway.http.bodies import TaskBody
 from services.gateway.running.task_defaults import read
 from services.gateway.submit import secrets
 from services.gateway.submit.below import DEFAULT_POOL
+from services.gateway.submit.idle import idle_timeout_s, idle_type
+from services.gateway.submit.ssh_keys import new_pair
 from services.people.commands.templates import template_id
 
 if TYPE_CHECKING:
     from services.gateway.running.backend import Backend
 
-DEFAULT_SLOTS: dict[OwnKind, int] = {"COMMAND": 1, "TENSORBOARD": 0}
-TITLES: dict[OwnKind, str] = {"COMMAND": "Command", "TENSORBOARD": "TensorBoard"}
+DEFAULT_SLOTS: dict[OwnKind, int] = {"COMMAND": 1, "TENSORBOARD": 0, "NOTEBOOK": 1, "SHELL": 1}
+TITLES: dict[OwnKind, str] = {
+    "COMMAND": "Command",
+    "TENSORBOARD": "TensorBoard",
+    "NOTEBOOK": "Notebook",
+    "SHELL": "Shell",
+}
+PROGRAMS: dict[OwnKind, str] = {
+    "TENSORBOARD": "determined.exec.tensorboard",
+    "NOTEBOOK": "determined.exec.notebook",
+    "SHELL": "determined.exec.shell",
+}
+"""What runs where nobody says it: a module of the SDK."""
+OURS = ("tensorboard", "serves", "shell")
+"""Parts of a configuration that the gateway writes, and nobody else."""
 MOST_SHOWN = 500
 """Trials that one TensorBoard shows."""
 
@@ -38,6 +53,8 @@ def completed(body: TaskBody, kind: OwnKind, backend: Backend) -> Wish:
     """The configuration with its template and defaults; raises `Refused` (400) naming the field."""
     config = _merged(_template(body.template_name, backend), body.config)
     config = with_task_defaults(config, backend)
+    for name in OURS:
+        config.pop(name, None)
     resources = config.setdefault("resources", {})
     if not isinstance(resources, dict):
         raise invalid("config.resources: a map is expected")
@@ -50,7 +67,9 @@ def completed(body: TaskBody, kind: OwnKind, backend: Backend) -> Wish:
     config["entrypoint"] = _entrypoint(config, kind)
     _check_environment(config)
     config = secrets.filled(config)
-    name = str(config.get("description") or f"{TITLES[kind]}: {_title(config, kind)}")[:200]
+    name = str(config.get("description") or _title(config, kind))[:200]
+    if kind == "NOTEBOOK":
+        config["serves"] = {"idle_type": idle_type(config), "watched": idle_timeout_s(config) is not None}
     return Wish(name, config, slots or 0, pool, priority)
 
 
@@ -96,8 +115,8 @@ def _number(resources: dict[str, Any], field: str, default: int | None) -> int |
 
 
 def _entrypoint(config: dict[str, Any], kind: OwnKind) -> list[str]:
-    if kind == "TENSORBOARD":
-        return ["python3", "-m", "determined.exec.tensorboard"]
+    if kind in PROGRAMS:
+        return ["python3", "-m", PROGRAMS[kind]]
     given = config.get("entrypoint")
     words = [given] if isinstance(given, str) else given
     if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
@@ -107,8 +126,12 @@ def _entrypoint(config: dict[str, Any], kind: OwnKind) -> list[str]:
 
 
 def _title(config: dict[str, Any], kind: OwnKind) -> str:
+    if kind == "TENSORBOARD":
+        return f"{TITLES[kind]}: curves"
+    if kind != "COMMAND":
+        return TITLES[kind]
     words = config["entrypoint"]
-    return words[-1] if words[:2] == ["sh", "-c"] else " ".join(words) if kind == "COMMAND" else "curves"
+    return f"{TITLES[kind]}: {words[-1] if words[:2] == ['sh', '-c'] else ' '.join(words)}"
 
 
 def _check_environment(config: dict[str, Any]) -> None:
@@ -117,6 +140,13 @@ def _check_environment(config: dict[str, Any]) -> None:
     for group in groups:
         if not isinstance(group, list) or not all(isinstance(item, str) for item in group):
             raise invalid("config.environment.environment_variables: texts NAME=VALUE are expected")
+
+
+def give_keys(config: dict[str, Any]) -> None:
+    """Make the keys of a shell: one for its owner, one for its server, each known to the other side."""
+    owner, host = new_pair(), new_pair()
+    config["shell"] = {"private_key": owner.private, "public_key": owner.public, "host_key": host.public}
+    config["serves"] = {"authorized_key": owner.public, "host_key": host.private}
 
 
 def tensorboard(body: TaskBody, backend: Backend) -> dict[str, Any]:

@@ -133,6 +133,7 @@ COMMANDS: dict[str, Needs] = {
     "ChangeJob": _change_job,
     "SubmitTask": lambda command: (Wish("create_task", "workspace", command.workspace_id),),
     "StopTask": lambda command: (Wish("control_task", "task", command.task_id),),
+    "StateIdle": lambda command: (Wish("control_task", "task", command.task_id),),
     "MarkDaemon": _run,
     "AskToLeave": _run,
     "SwitchWorker": _cluster("administer_cluster"),

@@ -53,6 +53,7 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
         GET /det
         GET /det/{rest:path}
         GET /det/assets/{name}
+        GET /det/interactive/{task_id}/{rest:path}
         GET /dashboard
         GET /dashboard/{rest:path}
         GET /experiments
@@ -237,6 +238,8 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
         GET ~/tasks/{task_id}/logs/download
         GET ~/commands/{id}
         GET ~/tensorboards/{id}
+        GET ~/notebooks/{id}
+        GET ~/shells/{id}
     """,
     ("view", "page"): """
         DELETE,GET,HEAD,OPTIONS,PATCH,POST,PUT /proxy/{task_id} reads
@@ -310,6 +313,11 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
         POST ~/commands/{id}/set_priority
         POST ~/tensorboards/{id}/kill
         POST ~/tensorboards/{id}/set_priority
+        POST ~/notebooks/{id}/kill
+        POST ~/notebooks/{id}/set_priority
+        PUT ~/notebooks/{id}/report_idle
+        POST ~/shells/{id}/kill
+        POST ~/shells/{id}/set_priority
     """,
     ("control", "model"): """
         POST ~/models/{name}/archive

@@ -71,7 +71,7 @@ def _preempt_requested(state: State, recorded: Recorded) -> Iterable[Key]:
         return
     by = recorded.at + event.within_s if event.deadline_at is None else event.deadline_at
     yield from state.put_deadline(known.id, Deadline(by))
-    yield from state.put_allocation(replace(known, state="TERMINATING", asked_to_leave=True))
+    yield from state.put_allocation(replace(known, state="TERMINATING", asked_to_leave=True, idle_s=0.0))
 
 
 def _task_stop_requested(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -80,6 +80,19 @@ def _task_stop_requested(state: State, recorded: Recorded) -> Iterable[Key]:
     if known is None:
         return ()
     return state.put_allocation(replace(known, stop="die", stop_reason=event.reason, stop_at=recorded.at))
+
+
+def _task_idled(state: State, recorded: Recorded) -> Iterable[Key]:
+    event: scheduler.TaskIdled = recorded.event
+    known = state.allocations.get(ids.allocation_id(event.task_id, 1))
+    # Who was asked to leave has a deadline for that, and keeps it.
+    if known is None or known.asked_to_leave or known.late:
+        return
+    if event.idle:
+        yield from state.put_deadline(known.id, Deadline(recorded.at + event.within_s))
+    else:
+        yield from state.drop_deadline(known.id)
+    yield from state.put_allocation(replace(known, idle_s=event.within_s if event.idle else 0.0))
 
 
 def _daemon_marked(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -205,6 +218,7 @@ _FOLDS: dict[type, Callable[[State, Recorded], Iterable[Key]]] = {
     scheduler.TaskForgotten: queue.task_forgotten,
     scheduler.WorkerForgotten: hosts.forgotten,
     scheduler.TaskStopRequested: _task_stop_requested,
+    scheduler.TaskIdled: _task_idled,
     scheduler.DaemonMarked: _daemon_marked,
     scheduler.AllocationEnded: _ended,
     gateway.ExperimentMoved: queue.experiment_moved,

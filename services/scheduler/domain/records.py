@@ -124,7 +124,9 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True):
     stop_at: float = 0.0
     asked_to_leave: bool = False
     late: bool = False
-    """It was asked to leave and did not in time."""
+    """It was asked to leave and did not in time, or was idle for too long."""
+    idle_s: float = 0.0
+    """It says that nobody uses it, and may do so for this long; 0: it is used, or does not say."""
     killed: str = ""
     """Why it is being killed; empty when it is not."""
     killed_from: int = 0

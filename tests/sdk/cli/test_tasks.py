@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from determined.cli import tensorboard
+from determined.cli import task_verbs, tensorboard
 from tests.sdk.fake_gateway import Lines
 
 TASK = {
@@ -132,7 +132,7 @@ BOARD = {"id": "b-1", "state": "STATE_RUNNING", "experimentIds": [1, 2], "servic
 
 @pytest.fixture
 def boards(master, monkeypatch):
-    monkeypatch.setattr(tensorboard, "_POLL_S", 0)
+    monkeypatch.setattr(task_verbs, "_POLL_S", 0)
     monkeypatch.setattr(tensorboard.webbrowser, "open", lambda address: False)
     queued = {**BOARD, "state": "STATE_QUEUED", "serviceAddress": None}
     master.answer("POST", "/api/v1/tensorboards", {"tensorboard": queued})
@@ -165,7 +165,7 @@ def test_a_tensorboard_that_is_left_opened_or_ends(boards, det):
 
 @pytest.mark.parametrize(
     "words",
-    ["shell start", "notebook", "dev curl -x /a", "oauth client list",
+    ["dev curl -x /a", "oauth client list",
      "res raw", "auth login -p x", "resources aggregated 1 2 --daily"],
 )  # fmt: skip
 def test_what_is_not_supported_says_so(det, words):

@@ -26,7 +26,13 @@ interface Pool {
   stats: { queuedCount: number; scheduledCount: number };
 }
 
-const NOUNS: Record<string, string> = { TYPE_EXPERIMENT: "experiments", TYPE_COMMAND: "commands", TYPE_TENSORBOARD: "tensorboards" };
+const NOUNS: Record<string, string> = {
+  TYPE_EXPERIMENT: "experiments",
+  TYPE_COMMAND: "commands",
+  TYPE_TENSORBOARD: "tensorboards",
+  TYPE_NOTEBOOK: "notebooks",
+  TYPE_SHELL: "shells",
+};
 
 /** Jobs of all pools, or of one: who waits, for what, and what runs. */
 export function Queue() {

@@ -1,11 +1,12 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { ExternalLink, SquareTerminal, X } from "lucide-react";
+import { Copy, ExternalLink, SquareTerminal, X } from "lucide-react";
 import { Link, useParams, useSearchParams } from "react-router";
 
 import { send } from "../api/client";
 import { useData } from "../api/data";
 import { stateName } from "../parts/format";
 import { Logs } from "../parts/logs";
+import { NewNotebook } from "./new_notebook";
 import { LinkButton } from "../ui/button";
 import { Card } from "../ui/card";
 import { ask } from "../ui/dialog";
@@ -29,6 +30,8 @@ interface Task {
 
 const KINDS = [
   { id: "commands", name: "Commands", command: "det cmd run nvidia-smi" },
+  { id: "notebooks", name: "Notebooks", command: "det notebook start" },
+  { id: "shells", name: "Shells", command: "det shell start" },
   { id: "tensorboards", name: "TensorBoards", command: "det tensorboard start 1" },
 ] as const;
 type Kind = (typeof KINDS)[number]["id"];
@@ -38,23 +41,29 @@ export function Tasks() {
   const [params, setParams] = useSearchParams();
   const commands = useData<{ commands: Task[] }>("commands?orderBy=ORDER_BY_DESC", ["tasks", "cluster"]);
   const boards = useData<{ tensorboards: Task[] }>("tensorboards?orderBy=ORDER_BY_DESC", ["tasks", "cluster"]);
+  const notebooks = useData<{ notebooks: Task[] }>("notebooks?orderBy=ORDER_BY_DESC", ["tasks", "cluster"]);
+  const shells = useData<{ shells: Task[] }>("shells?orderBy=ORDER_BY_DESC", ["tasks", "cluster"]);
   const kind = (params.get("kind") as Kind | null) ?? "commands";
-  const rows: Record<Kind, Task[] | undefined> = { commands: commands.data?.commands, tensorboards: boards.data?.tensorboards };
+  const rows: Record<Kind, Task[] | undefined> = {
+    commands: commands.data?.commands,
+    notebooks: notebooks.data?.notebooks,
+    shells: shells.data?.shells,
+    tensorboards: boards.data?.tensorboards,
+  };
   const running = KINDS.flatMap((one) => rows[one.id] ?? []).filter((one) => stateName(one.state) === "RUNNING").length;
   return (
     <>
-      <PageHead title="Tasks" beside={`${running} running`} />
+      <PageHead title="Tasks" beside={`${running} running`} actions={<NewNotebook />} />
       <Views
         name="Kinds"
         value={kind}
         views={KINDS.map((one) => ({ id: one.id, name: one.name, count: rows[one.id]?.length }))}
         onChange={(id) => setParams(id === "commands" ? {} : { kind: id }, { replace: true })}
       />
-      {kind === "commands" ? (
-        <Loaded found={commands}>{({ commands }) => <List kind="commands" rows={commands} />}</Loaded>
-      ) : (
-        <Loaded found={boards}>{({ tensorboards }) => <List kind="tensorboards" rows={tensorboards} />}</Loaded>
-      )}
+      {kind === "commands" && <Loaded found={commands}>{({ commands }) => <List kind="commands" rows={commands} />}</Loaded>}
+      {kind === "notebooks" && <Loaded found={notebooks}>{({ notebooks }) => <List kind="notebooks" rows={notebooks} />}</Loaded>}
+      {kind === "shells" && <Loaded found={shells}>{({ shells }) => <List kind="shells" rows={shells} />}</Loaded>}
+      {kind === "tensorboards" && <Loaded found={boards}>{({ tensorboards }) => <List kind="tensorboards" rows={tensorboards} />}</Loaded>}
     </>
   );
 }
@@ -119,8 +128,11 @@ function List({ kind, rows }: { kind: Kind; rows: Task[] }) {
           </LinkButton>
         )
       }
-      actWidth={kind === "tensorboards" ? 120 : undefined}
+      actWidth={kind === "tensorboards" || kind === "notebooks" ? 120 : undefined}
       actions={(one) => [
+        ...(kind === "shells"
+          ? [{ name: "Copy det shell open", icon: <Copy />, act: () => void navigator.clipboard?.writeText(`det shell open ${one.id}`) }]
+          : []),
         { name: "Kill", icon: <X />, danger: true, not: one.state === "STATE_TERMINATED" ? "has ended" : "", act: () => void kill(one) },
       ]}
     />

@@ -5,14 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from det_contracts import ids
+from det_contracts.events.scheduler import OwnKind
 from services.catalogue.domain import OwnTask, State
 from services.catalogue.written import instant
 from services.gateway.determined.present.task import SHOWN
 from services.people import users
 
+NOUNS: dict[OwnKind, str] = {
+    "COMMAND": "command",
+    "TENSORBOARD": "tensorboard",
+    "NOTEBOOK": "notebook",
+    "SHELL": "shell",
+}
+"""What the REST API calls each kind."""
+
 
 def own_task(one: OwnTask, state: State) -> dict[str, Any]:
-    """A command or a TensorBoard."""
+    """A command, a TensorBoard, a notebook or a shell; without the key to a shell."""
     run = state.allocations[ids.allocation_id(one.id, 1)]
     user = users.named(state, one.user)
     over = run.ended_at is not None
@@ -34,5 +43,26 @@ def own_task(one: OwnTask, state: State) -> dict[str, Any]:
         shown = one.config["tensorboard"]["sources"]
         found["experimentIds"] = [source["experiment_id"] for source in shown if source["whole"]]
         found["trialIds"] = [id for source in shown if not source["whole"] for id in source["trial_ids"]]
+    if one.kind == "SHELL":
+        keys = one.config["shell"]
+        found |= {"publicKey": keys["public_key"], "hostKey": keys["host_key"], "addresses": []}
+        # Clients log in by this name; it is known once the shell answers.
+        account = {"user": one.account or None, "group": None, "uid": None, "gid": None}
+        found["agentUserGroup"] = {"agentUid": None, "agentGid": None, **account}
+    if one.kind in ("TENSORBOARD", "NOTEBOOK"):
         found["serviceAddress"] = f"/proxy/{one.id}/" if one.address and not over else ""
     return found
+
+
+def wished_notebook(name: str, pool: str, user: str, workspace_id: int, now: float) -> dict[str, Any]:
+    """A notebook that was not started, as the answer to a preview has one."""
+    return {
+        "id": "",
+        "description": name,
+        "state": "STATE_UNSPECIFIED",
+        "startTime": instant(now),
+        "username": user,
+        "resourcePool": pool,
+        "jobId": "",
+        "workspaceId": workspace_id,
+    }

@@ -11,7 +11,7 @@ from services.catalogue.peers import Ranks
 from services.catalogue.written import instant, maybe_instant
 from services.gateway.determined.present.agent import live_allocations
 
-KINDS = {"COMMAND": "Command", "TENSORBOARD": "TensorBoard"}
+KINDS = {"COMMAND": "Command", "TENSORBOARD": "TensorBoard", "NOTEBOOK": "Notebook", "SHELL": "Shell"}
 SHOWN = {"PENDING": "QUEUED", "ASSIGNED": "QUEUED"}
 
 
@@ -93,17 +93,24 @@ def task(task_id: str, runs: list[Allocation], state: State) -> dict[str, Any]:
     return {
         "taskId": task_id,
         "taskType": f"TASK_TYPE_{first.kind}",
-        "allocations": [_run(one) for one in runs],
+        "allocations": [_run(one, state) for one in runs],
         "startTime": instant(trial.created_at if trial is not None else first.requested_at),
         "endTime": maybe_instant(ended),
     }
 
 
-def _run(one: Allocation) -> dict[str, Any]:
+def _is_ready(one: Allocation, state: State) -> bool:
+    """Of what people reach by the proxy, only once it answers there."""
+    known = state.tasks.get(one.task_id)
+    answers = known is None or known.kind == "COMMAND" or bool(known.address)
+    return answers and one.started_at is not None and one.ended_at is None
+
+
+def _run(one: Allocation, state: State) -> dict[str, Any]:
     return {
         "taskId": one.task_id,
         "state": f"STATE_{SHOWN.get(one.state, one.state)}",
-        "isReady": one.started_at is not None and one.ended_at is None,
+        "isReady": _is_ready(one, state),
         "startTime": maybe_instant(one.started_at),
         "endTime": maybe_instant(one.ended_at),
         "allocationId": one.id,

@@ -37,6 +37,7 @@ class ProxyAddress(Body):
     """POST /allocations/{id}/proxy_address"""
 
     proxy_address: str
+    account: str = ""
 
 
 class PreemptionAsked(Asking):
@@ -87,7 +88,8 @@ async def leave_soon(visit: Asked, allocation_id: str) -> Response:
 async def answers_at(visit: Asked, allocation_id: str, body: ProxyAddress) -> Response:
     """Where the task answers HTTP: the gateway forwards `/proxy/<task id>/` there."""
     _own(visit, allocation_id)
-    command = Serve(allocation_id=allocation_id, address=body.proxy_address, user=visit.session().user)
+    where, user = body.proxy_address, visit.session().user
+    command = Serve(allocation_id=allocation_id, address=where, account=body.account, user=user)
     await visit.peers.command(command)
     return visit.answer({})
 

@@ -1,32 +1,35 @@
-"""Commands and TensorBoards: tasks that people start by themselves (REST spec, section 7)."""
+"""Commands, TensorBoards, notebooks and shells: tasks that people start by themselves (REST, section 7)."""
 
 from __future__ import annotations
 
+import base64
+import time
 import uuid
 from typing import Any
 
+import msgspec
 from fastapi import APIRouter
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from det_contracts import expconf, ids
-from det_contracts.commands import ChangeJob, StopTask, SubmitTask
+from det_contracts.commands import ChangeJob, StateIdle, StopTask, SubmitTask
 from det_contracts.events.scheduler import OwnKind
-from det_contracts.problems import not_found
+from det_contracts.problems import Refused, invalid, not_found
 from services.catalogue.domain import OwnTask, State
-from services.gateway.determined.present.own_task import own_task
+from services.gateway.determined.present.own_task import NOUNS, own_task, wished_notebook
 from services.gateway.http import records
 from services.gateway.http.answers import answering_page
-from services.gateway.http.bodies import TaskBody, TaskPriority
+from services.gateway.http.bodies import IdleReport, TaskBody, TaskPriority
 from services.gateway.http.visit import Asked, UserVisit
 from services.gateway.submit import archive, configuration, images, secrets, submit
-from services.gateway.submit.own_task import Wish, completed, tensorboard
+from services.gateway.submit.idle import idle_timeout_s
+from services.gateway.submit.own_task import OURS, Wish, completed, give_keys, tensorboard
 from services.kit import paging
 from services.people import places, users
 from services.web.query import Asks, Integer, Paged, Users
 
 router = APIRouter()
-NOUNS: dict[OwnKind, str] = {"COMMAND": "command", "TENSORBOARD": "tensorboard"}
 
 
 def _find(state: State, kind: OwnKind, id: str) -> OwnTask:
@@ -39,8 +42,24 @@ def _find(state: State, kind: OwnKind, id: str) -> OwnTask:
 def _shown(visit: UserVisit, kind: OwnKind, id: str, **more: Any) -> Response:
     state = visit.catalogue.state
     one = _find(state, kind, id)
-    config = {name: value for name, value in one.config.items() if name != "tensorboard"}
-    return visit.answer({NOUNS[kind]: own_task(one, state), "config": expconf.masked(config), **more})
+    shown = own_task(one, state)
+    if kind == "SHELL" and _may_control(visit, id):
+        keys = secrets.in_clear(one.config, one.user, visit.backend.sealer)["shell"]
+        shown["privateKey"] = keys["private_key"]
+    return visit.answer({NOUNS[kind]: shown, "config": _public(one.config), **more})
+
+
+def _public(config: dict[str, Any]) -> dict[str, Any]:
+    return expconf.masked({name: value for name, value in config.items() if name not in OURS})
+
+
+def _may_control(visit: UserVisit, id: str) -> bool:
+    """Whether they may kill it; who may only look at a shell is not given the key to it."""
+    try:
+        visit.need("control_task", "task", id)
+    except Refused:
+        return False
+    return True
 
 
 async def _start(visit: UserVisit, kind: OwnKind) -> Response:
@@ -60,8 +79,15 @@ async def _started(visit: UserVisit, kind: OwnKind, body: TaskBody, code: submit
     space = places.workspace(state, body.workspace_id or places.FIRST).workspace_id
     visit.need("create_task", "workspace", space)
     wish: Wish = completed(body, kind, visit.backend)
+    if body.preview and kind == "NOTEBOOK":
+        user = visit.user.username
+        made = wished_notebook(wish.name, wish.pool, user, space, time.time())
+        return visit.answer({"notebook": made, "config": _public(wish.config), "warnings": []})
     if kind == "TENSORBOARD":
         wish.config["tensorboard"] = tensorboard(body, visit.backend)
+    if kind == "SHELL":
+        _check_no_passphrase(body)
+        give_keys(wish.config)
     await submit.check_room(visit.backend, f"the {NOUNS[kind]}", code, visit.user.username)
     context = await code.store(visit.backend, visit.user.username)
     command = SubmitTask(
@@ -84,6 +110,18 @@ async def _started(visit: UserVisit, kind: OwnKind, body: TaskBody, code: submit
         notices += images.unused(wish.config, wish.pool, state)
     told = {"warnings": [configuration.SLOTS_EXCEEDED] if unfit else []}
     return _shown(visit, kind, id, **told, **({"notices": notices} if notices else {}))
+
+
+def _check_no_passphrase(body: TaskBody) -> None:
+    try:
+        given = msgspec.json.decode(base64.b64decode(body.data, validate=True) or b"{}")
+    except (ValueError, msgspec.DecodeError):
+        raise invalid("data: base64 of a JSON object is expected") from None
+    if isinstance(given, dict) and given.get("passphrase"):
+        raise invalid(
+            "a passphrase for the key of a shell is not offered: the key opens this one shell, is given to "
+            "its owner alone and is worth nothing when the shell is over; start it without --passphrase"
+        )
 
 
 class TasksAsked(Paged, Users):
@@ -142,3 +180,14 @@ def _add(kind: OwnKind) -> None:
 
 for _kind in NOUNS:
     _add(_kind)
+
+
+@router.put("/notebooks/{id}/report_idle")
+async def report_idle(visit: Asked, id: str, body: IdleReport) -> Response:
+    """The notebook itself says whether somebody uses it; idle for its whole `idle_timeout`, it is ended."""
+    known = _find(visit.catalogue.state, "NOTEBOOK", id)
+    within_s = idle_timeout_s(known.config)
+    if within_s is not None:
+        user = visit.user.username
+        await visit.peers.command(StateIdle(task_id=id, idle=body.idle, within_s=within_s, user=user))
+    return visit.answer({})

@@ -7,24 +7,33 @@ where the page of the task is alone. Programs, which send a header, are answered
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
+from urllib.parse import quote
 
+import h11
 import httpx
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
-from det_contracts import ids
+from det_contracts import ids, page_key
 from det_contracts.problems import not_found, unavailable
 from services.catalogue.domain import OwnTask
 from services.catalogue.gathers import check_place
 from services.catalogue.rights import judge
 from services.gateway.http.streaming import Stream
 from services.gateway.http.visit import SCRIPTS_HEADER, Anybody, UserVisit, Visit
+from services.kit import task_tokens
 from services.kit.authz.judge import Wish
-from services.web import task_pages, tickets
-from services.web.errors import forbidden, unauthenticated
+from services.web import task_pages, tickets, upgrades
+from services.web.errors import forbidden, unauthenticated, unimplemented
+from services.web.pacing import stranger_at
+from services.web.tunnels import EXTENSION, Tunnel
+from services.web.upgrades import agreed, is_upgrade
 
 root = APIRouter()
+ACT_FOR_OWNER = ("NOTEBOOK", "SHELL")
+"""Kinds whose pages run whatever one writes there, with the rights of whose they are."""
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 TIMEOUT = httpx.Timeout(60.0, connect=5.0)
 ANSWER_S = 60.0
@@ -45,12 +54,20 @@ async def forward(visit: Anybody, task_id: str, rest: str = "") -> Response:
             return Response(status_code=204, headers=dict(task_pages.FROM_ITSELF))
         plain = path.replace(f"/{ticket}".encode(), b"", 1)
         return await _asked(_ticketed(visit, task_id, ticket), task_id, plain, f"/{ticket}")
+    if is_upgrade(request) and visit.token() is None:
+        return await _joined(_keyed(visit, task_id), task_id, path)
     seen = UserVisit(request)
     if {"authorization", SCRIPTS_HEADER} & set(request.headers.keys()):
         return await _asked(seen, task_id, path, "")
-    if request.method not in ("GET", "HEAD"):
+    if request.method not in ("GET", "HEAD") or is_upgrade(request):
         raise forbidden(f"open the page of task {task_id} first: from elsewhere nothing is sent to it")
     return _to_its_page(seen, task_id, path)
+
+
+@root.get("/det/interactive/{task_id}/{rest:path}")
+async def of_older_clients(visit: Anybody, task_id: str, rest: str) -> Response:
+    """The address that clients of 0.25 print for a notebook; its name for the page stands behind the task."""
+    return RedirectResponse(f"/proxy/{quote(task_id, safe='')}/")
 
 
 def _to_its_page(visit: UserVisit, task_id: str, path: bytes) -> Response:
@@ -77,10 +94,12 @@ def _ticketed(visit: Visit, task_id: str, ticket: str) -> UserVisit:
 
 
 async def _asked(visit: UserVisit, task_id: str, path: bytes, ticket: str) -> Response:
+    _check_right(visit, task_id)
+    if is_upgrade(visit.request):
+        return await _joined(visit, task_id, path)
     address, request, page = _address(visit, task_id), visit.request, bool(ticket)
-    query = request.url.query
-    target = path + (b"?" + query.encode() if query else b"")
-    headers = task_pages.for_task(request.headers.items(), page=page)
+    target = _target(request, path)
+    headers = _headers(visit, task_id, page=page)
     length = request.headers.get("content-length")
     limit = asyncio.timeout(ANSWER_S)
     sends = length is not None or "transfer-encoding" in request.headers
@@ -115,10 +134,11 @@ async def _body(request: Request, limit: asyncio.Timeout) -> AsyncIterator[bytes
 def _handed_on(visit: UserVisit, answer: httpx.Response, task_id: str, ticket: str) -> Response:
     headers = task_pages.from_task(answer.headers.multi_items(), page=bool(ticket))
     content = answer.aiter_raw()
+    own = f"/proxy/{task_id}"
     if ticket and task_pages.is_page(headers):
+        content = task_pages.moved(content, f"{own}/".encode(), f"{own}{ticket}/".encode())
         content = task_pages.with_stand_ins(content)
     shown = Stream(content, visit=visit, status_code=answer.status_code, release=answer.aclose)
-    own = f"/proxy/{task_id}"
     for name, value in headers:
         if name == "location" and value.startswith(own):
             value = own + ticket + value.removeprefix(own)
@@ -126,7 +146,69 @@ def _handed_on(visit: UserVisit, answer: httpx.Response, task_id: str, ticket: s
     return shown
 
 
-def _address(visit: UserVisit, task_id: str) -> str:
+async def _joined(visit: Visit, task_id: str, path: bytes) -> Response:
+    """A WebSocket of the task's, byte by byte."""
+    if EXTENSION not in visit.request.scope.get("extensions", {}):
+        raise unimplemented("this server cannot leave HTTP for a WebSocket")
+    address, held = _address(visit, task_id), contextlib.AsyncExitStack()
+    headers = _headers(visit, task_id, page=False)
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            task = await held.enter_async_context(agreed(address, _target(visit.request, path), headers))
+    except upgrades.Refused as refused:
+        await held.aclose()
+        return Response(status_code=refused.status)
+    except (OSError, TimeoutError, h11.ProtocolError) as error:
+        await held.aclose()
+        raise unavailable(f"task {task_id} does not answer at {address}: {error!r}") from None
+    return Tunnel(
+        task,
+        places=visit.backend.limits.streams,
+        who=visit.user.username if isinstance(visit, UserVisit) else stranger_at(visit.address),
+        recheck=lambda: _recheck(visit, task_id),
+        release=held.aclose,
+    )
+
+
+def _recheck(visit: Visit, task_id: str) -> None:
+    """Raises `Refused` once the task is over, or whoever asks may go on no longer."""
+    _address(visit, task_id)
+    if isinstance(visit, UserVisit):
+        judge(visit.catalogue.state, visit.session(), Wish("view", "page", task_id))
+        _check_right(visit, task_id)
+
+
+def _keyed(visit: Visit, task_id: str) -> Visit:
+    """Who brings no session, to a shell: there it is the key that lets in. Raises `Refused` (401)."""
+    known = visit.catalogue.state.tasks.get(task_id)
+    if visit.backend.settings.shell_needs_session or known is None or known.kind != "SHELL":
+        raise unauthenticated("nobody is logged in; run 'det user login'")
+    return visit
+
+
+def _check_right(visit: UserVisit, task_id: str) -> None:
+    """Who may look at a notebook may not yet write in it: it acts for its owner. Raises `Refused` (403)."""
+    known = visit.catalogue.state.tasks.get(task_id)
+    if known is not None and known.kind in ACT_FOR_OWNER:
+        visit.need("control_task", "task", task_id)
+
+
+def _target(request: Request, path: bytes) -> bytes:
+    query: bytes = request.scope["query_string"]
+    return path + (b"?" + query if query else b"")
+
+
+def _headers(visit: Visit, task_id: str, *, page: bool) -> task_pages.Headers:
+    """What the task is told; to those that only the gateway may talk to, by what they know it."""
+    headers = task_pages.for_task(visit.request.headers.items(), page=page)
+    key, known = visit.backend.task_key, visit.catalogue.state.tasks.get(task_id)
+    if key is not None and known is not None and known.kind in ACT_FOR_OWNER:
+        token = task_tokens.issue(key, ids.allocation_id(task_id, 1))
+        headers.append((page_key.HEADER, page_key.credential(token)))
+    return headers
+
+
+def _address(visit: Visit, task_id: str) -> str:
     state = visit.catalogue.state
     known: OwnTask | None = state.tasks.get(task_id)
     allocation = ids.allocation_id(task_id, 1)

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from det_contracts.problems import not_found
 from services.catalogue.domain import Allocation
 from services.gateway.determined.present import task
+from services.gateway.determined.present.own_task import NOUNS
 from services.gateway.http.visit import Asked, UserVisit
 
 router = APIRouter()
@@ -41,8 +42,7 @@ async def count(visit: Asked) -> Response:
     """Tasks that people started, of those that wait or run."""
     state, sight = visit.catalogue.state, visit.sight
     live = Counter(state.allocations[id].kind for id in sight.only(sight.run, state.live))
-    found = {"commands": live["COMMAND"], "tensorboards": live["TENSORBOARD"], "notebooks": 0, "shells": 0}
-    return visit.answer(found)
+    return visit.answer({f"{noun}s": live[kind] for kind, noun in NOUNS.items()})
 
 
 @router.get("/tasks/{task_id}")

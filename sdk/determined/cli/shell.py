@@ -1,0 +1,139 @@
+"""`det shell`: a session on a worker by ssh, through the master (client spec, section 6)."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from determined.cli import task_verbs, tunnel
+from determined.cli.failure import Failure
+from determined.cli.grammar import Noun, Verb, arg
+from determined.transport import certificates, token_store
+from determined.transport.rest import Session
+
+Object = dict[str, Any]
+KIND = task_verbs.Kind("shell", "shell")
+
+
+def start(session: Session, args: argparse.Namespace) -> int | None:
+    """Start one, and log in once it answers."""
+    if args.passphrase:
+        raise Failure(
+            "a passphrase for the key is not offered: the key opens this one shell and is given to you alone"
+        )
+    made = task_verbs.start(session, KIND, args, {})
+    if args.detach:
+        print(made["id"])
+        return None
+    print(f"Launched shell (id: {made['id']}).", flush=True)
+    return _enter(session, made["id"], args)
+
+
+def enter(session: Session, args: argparse.Namespace) -> int | None:
+    """Log in to one that runs; with words behind its id run these there."""
+    return _enter(session, task_verbs.find(session, KIND, args.task_id), args)
+
+
+def show_command(session: Session, args: argparse.Namespace) -> None:
+    """Print the command line of ssh, for editors that reach hosts by it; its keys are kept in a file."""
+    one = _ready(session, task_verbs.find(session, KIND, args.task_id))
+    print(shlex.join(ssh_command(session.master, one, _kept(one["id"]), _words(args))))
+
+
+def _enter(session: Session, id: str, args: argparse.Namespace) -> int | None:
+    one = _ready(session, id)
+    if args.show_ssh_command:
+        print(shlex.join(ssh_command(session.master, one, _kept(id), _words(args))), flush=True)
+    if shutil.which("ssh") is None:
+        raise Failure("there is no 'ssh' on this machine: install an OpenSSH client")
+    with tempfile.TemporaryDirectory() as folder:
+        words = ssh_command(session.master, one, Path(folder), _words(args))
+        done = subprocess.run(words, env=_environment(session), check=False)  # noqa: S603
+    print(f"To reconnect, run: det shell open {id}", file=sys.stderr)
+    return done.returncode
+
+
+def _ready(session: Session, id: str) -> Object:
+    one = task_verbs.ready(session, KIND, id, lambda one: bool((one.get("agentUserGroup") or {}).get("user")))
+    if not one.get("privateKey"):
+        raise Failure(f"shell {id} belongs to {one.get('username')}, who alone has its key")
+    return one
+
+
+def ssh_command(master: str, shell: Object, folder: Path, words: list[str]) -> list[str]:
+    """The command line that logs in to a shell; writes its keys into `folder`, for nobody else to read.
+
+    Args:
+        master: address of the master, with scheme.
+        shell: the shell as the REST API answers it, with `privateKey`, `hostKey` and `agentUserGroup`.
+        folder: where the files go that ssh reads.
+        words: further options of ssh, and what to run there.
+    """
+    id, key, hosts = shell["id"], folder / "key", folder / "known_hosts"
+    token_store.replace_private(key, shell["privateKey"])
+    token_store.replace_private(hosts, f"{id} {shell['hostKey']}\n")
+    through = shlex.join([sys.executable, "-m", "determined.cli.tunnel", master]) + " %h"
+    options = {
+        "ProxyCommand": through,
+        # It is known by a key that the master tells: nobody need be asked whether to trust it.
+        "UserKnownHostsFile": str(hosts),
+        "StrictHostKeyChecking": "yes",
+        "IdentitiesOnly": "yes",
+        "LogLevel": "ERROR",
+    }
+    listed = [part for name, value in options.items() for part in ("-o", f"{name}={value}")]
+    user = shell["agentUserGroup"]["user"]
+    return ["ssh", *listed, "-i", str(key), f"{user}@{id}", *words]
+
+
+def _kept(id: str) -> Path:
+    folder = token_store.config_dir() / "shells" / id
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
+def _words(args: argparse.Namespace) -> list[str]:
+    given: list[str] = args.ssh_opts
+    return given[1:] if given[:1] == ["--"] else given
+
+
+def _environment(session: Session) -> dict[str, str]:
+    """What the tunnel needs: who asks, and whom to trust."""
+    found = {**os.environ, tunnel.TOKEN: session.token or ""}
+    trusted = certificates.verification(session.master)
+    if isinstance(trusted, str):
+        found[tunnel.CERTIFICATE] = trusted
+    return found
+
+
+_SSH = arg("ssh_opts", nargs=argparse.REMAINDER, help="options of ssh, and what to run there, behind --")
+_SHOW = arg("--show-ssh-command", action="store_true", help="also print the command line of ssh")
+_ONE = arg("task_id", metavar="shell_id", help="id of the shell, or how it begins")
+NOUN = Noun(
+    "shell",
+    "log in to workers by ssh",
+    (
+        Verb(
+            "start",
+            "start a shell",
+            start,
+            (
+                *task_verbs.CONFIG_ARGS,
+                arg("-p", "--passphrase", action="store_true", help="not offered"),
+                _SHOW,
+                _SSH,
+            ),
+        ),
+        Verb("open", "open a shell", enter, (_SHOW, _ONE, _SSH)),
+        Verb("show_ssh_command show-ssh-command", "print the ssh command", show_command, (_ONE, _SSH)),
+        *task_verbs.verbs(KIND),
+    ),
+    default="list",
+)

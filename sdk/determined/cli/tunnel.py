@@ -1,0 +1,97 @@
+"""`python -m determined.cli.tunnel MASTER SHELL`: what ssh runs to reach a shell through the master.
+
+Bytes of its standard input go to the shell as messages of a WebSocket, and back. `DET_SHELL_TOKEN` in the
+environment is the session of whoever asks; without one the key of the shell alone must let them in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import ssl
+import sys
+import threading
+from urllib.parse import urlsplit, urlunsplit
+
+from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+from websockets.sync.client import ClientConnection, connect
+
+from determined.transport import identity
+from determined.transport.rest import Session
+
+CHUNK = 64 << 10
+TOKEN = "DET_SHELL_TOKEN"  # noqa: S105
+CERTIFICATE = "DET_MASTER_CERT_FILE"
+
+
+def main(argv: list[str]) -> int:
+    """Join standard input and output with a shell until one of them ends; 1 where it cannot be reached."""
+    if len(argv) != 2:
+        print("usage: python -m determined.cli.tunnel MASTER SHELL", file=sys.stderr)
+        return 2
+    address, token = address_of(*argv), os.environ.get(TOKEN) or _signed_in(argv[0])
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    try:
+        tls = _tls(address)
+        with connect(
+            address, additional_headers=headers, ssl=tls, compression=None, max_size=None, proxy=None
+        ) as shell:
+            _joined(shell)
+    except InvalidStatus as error:
+        print(f"shell {argv[1]} cannot be reached: the master answered {_told(error)}", file=sys.stderr)
+        return 1
+    except (OSError, WebSocketException) as error:
+        print(f"shell {argv[1]} cannot be reached through {argv[0]}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def address_of(master: str, shell: str) -> str:
+    """Where a shell is a WebSocket.
+
+    >>> address_of("https://master:8443", "7f")
+    'wss://master:8443/proxy/7f/'
+    """
+    parts = urlsplit(master if "://" in master else f"http://{master}")
+    scheme = "wss" if parts.scheme == "https" else "ws"
+    return urlunsplit((scheme, parts.netloc, f"{parts.path.rstrip('/')}/proxy/{shell}/", "", ""))
+
+
+def _signed_in(master: str) -> str | None:
+    """The session of whoever is logged in there; None where nobody is."""
+    with Session(master, pauses=()) as session, contextlib.suppress(Exception):
+        identity.sign_in(session, None)
+        return session.token
+    return None
+
+
+def _told(error: InvalidStatus) -> str:
+    return f"{error.response.status_code} {error.response.body.decode(errors='replace')[:500]}"
+
+
+def _tls(address: str) -> ssl.SSLContext | None:
+    if not address.startswith("wss:"):
+        return None
+    chosen = os.environ.get(CERTIFICATE) or ""
+    context = ssl.create_default_context(cafile=chosen if os.path.isfile(chosen) else None)
+    if chosen.lower() == "noverify":
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+def _joined(shell: ClientConnection) -> None:
+    threading.Thread(target=_send, args=(shell,), daemon=True).start()
+    with contextlib.suppress(ConnectionClosed, BrokenPipeError):
+        for message in shell:
+            os.write(1, message.encode() if isinstance(message, str) else message)
+
+
+def _send(shell: ClientConnection) -> None:
+    with contextlib.suppress(ConnectionClosed):
+        while chunk := os.read(0, CHUNK):
+            shell.send(chunk)
+        shell.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

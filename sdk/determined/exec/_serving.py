@@ -1,0 +1,62 @@
+"""What tasks have in common that people reach through the gateway: where they listen, and saying so."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import time
+from typing import Any, NamedTuple
+
+import determined as det
+from det_contracts.page_key import page_key
+from determined._info import info_directory
+from determined.launch._node import c10d_port, stop
+from determined.transport.rest import Session
+
+logger = logging.getLogger("determined.exec")
+PAUSE_S = 0.1
+
+
+class Served(NamedTuple):
+    """A task that serves something."""
+
+    info: det.ClusterInfo
+    order: dict[str, Any]
+    """What the worker wrote for this kind of task."""
+    host: str
+    port: int
+    key: str
+    """What the gateway shows to it, and nobody else has."""
+
+
+def served(name: str, command: str) -> Served:
+    """Read the order in the file `name` of the info directory; ends the program outside of a task."""
+    logging.basicConfig(level=logging.INFO, format=det.LOG_FORMAT)
+    info = det.get_cluster_info()
+    if info is None:
+        stop(f"this program runs inside a task: {command}")
+    order = json.loads((info_directory() / name).read_text())
+    key = page_key(info.session_token)
+    return Served(info, order, order.get("host") or "127.0.0.1", c10d_port(), key)
+
+
+def session_of(info: det.ClusterInfo) -> Session:
+    """A session with the rights of the task."""
+    session = Session(info.master_url)
+    session.token = info.session_token
+    return session
+
+
+def announce(task: Served, account: str = "") -> None:
+    """Say to the master where this answers, once it does."""
+    while True:
+        try:
+            socket.create_connection((task.host, task.port), timeout=1).close()
+            break
+        except OSError:
+            time.sleep(PAUSE_S)
+    with session_of(task.info) as session:
+        path = f"/api/v1/allocations/{task.info.allocation_id}/proxy_address"
+        session.post(path, {"proxyAddress": f"{task.host}:{task.port}", "account": account})
+    logger.info("task %s answers on %s:%d", task.info.task_id, task.host, task.port)

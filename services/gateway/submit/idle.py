@@ -1,0 +1,46 @@
+"""When a notebook counts as unused, and for how long it may be: `idle_timeout` and `notebook_idle_type`."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from det_contracts.problems import invalid
+
+IDLE_TYPES = ("kernels_or_terminals", "kernel_connections", "activity")
+UNITS_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+LONGEST_S = 10 * 365 * 86400.0
+_DURATION = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:h|ms|m|s))+")
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(h|ms|m|s)")
+
+
+def idle_timeout_s(config: Mapping[str, Any]) -> float | None:
+    """Seconds for which a task may be idle; None: for ever. Raises `Refused` (400) naming the field.
+
+    >>> idle_timeout_s({"idle_timeout": "1h30m"})
+    5400.0
+    """
+    given = config.get("idle_timeout")
+    if given is None:
+        return None
+    if isinstance(given, str) and _DURATION.fullmatch(given):
+        seconds = sum(float(number) * UNITS_S[unit] for number, unit in _PART.findall(given))
+    elif isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given):
+        seconds = float(given)
+    else:
+        wrong = str(given)[:50]
+        raise invalid(f"config.idle_timeout is {wrong!r}: a duration such as 30m or 1h30m is expected")
+    if not 0 < seconds <= LONGEST_S:
+        raise invalid(f"config.idle_timeout is {given}: it must be more than 0 and at most ten years")
+    return seconds
+
+
+def idle_type(config: Mapping[str, Any]) -> str:
+    """What a notebook looks at; raises `Refused` (400)."""
+    given = config.get("notebook_idle_type") or IDLE_TYPES[0]
+    if given not in IDLE_TYPES:
+        wrong, known = str(given)[:50], ", ".join(IDLE_TYPES)
+        raise invalid(f"config.notebook_idle_type is {wrong!r}: one of {known} is expected")
+    return str(given)

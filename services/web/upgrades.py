@@ -1,0 +1,86 @@
+"""Asking a task to leave HTTP, as a WebSocket does: its connection afterwards, or that it would not."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import h11
+import msgspec
+from starlette.requests import Request
+
+PROTOCOL = "websocket"
+CONNECT_S = 5.0
+CHUNK = 64 << 10
+LARGEST_HEAD = 32 << 10
+ANSWERED = {
+    "sec-websocket-accept", "sec-websocket-protocol", "sec-websocket-extensions", "sec-websocket-version",
+}  # fmt: skip
+"""Headers of a task's agreement that the client sees."""
+Headers = list[tuple[str, str]]
+
+
+class Refused(Exception):
+    """The task answered with another status than 101."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"the task answered {status}")
+        self.status = status
+
+
+class Agreed(msgspec.Struct, frozen=True):
+    """A connection to a task that is no longer HTTP."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    headers: Headers
+    first: bytes
+    """What came behind the agreement already."""
+
+
+def is_upgrade(request: Request) -> bool:
+    """Whether a request wants to become a WebSocket. One with a body cannot."""
+    headers = request.headers
+    wished = headers.get("upgrade", "").lower() == PROTOCOL
+    listed = {word.strip().lower() for word in headers.get("connection", "").split(",")}
+    has_body = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+    return request.method == "GET" and wished and "upgrade" in listed and not has_body
+
+
+@contextlib.asynccontextmanager
+async def agreed(address: str, target: bytes, headers: Headers) -> AsyncIterator[Agreed]:
+    """Ask at `host:port`; the connection ends with the block.
+
+    Raises `Refused`, or OSError or `h11.RemoteProtocolError` where nobody answers as HTTP says.
+    """
+    host, _, port = address.rpartition(":")
+    async with asyncio.timeout(CONNECT_S):
+        reader, writer = await asyncio.open_connection(host, int(port), limit=CHUNK)
+    try:
+        yield await _asked(reader, writer, address, target, headers)
+    finally:
+        writer.transport.abort()
+
+
+async def _asked(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: str, target: bytes, headers: Headers
+) -> Agreed:
+    talk = h11.Connection(h11.CLIENT, max_incomplete_event_size=LARGEST_HEAD)
+    own = [("host", address), ("connection", "Upgrade"), ("upgrade", PROTOCOL)]
+    request = h11.Request(method="GET", target=target, headers=[*own, *headers])
+    writer.write((talk.send(request) or b"") + (talk.send(h11.EndOfMessage()) or b""))
+    await writer.drain()
+    while True:
+        event = talk.next_event()
+        if event is h11.NEED_DATA:
+            talk.receive_data(await reader.read(CHUNK))
+        elif isinstance(event, h11.InformationalResponse):
+            if event.status_code == 101:
+                told = [(name.decode(), value.decode("latin-1")) for name, value in event.headers]
+                kept = [(name, value) for name, value in told if name in ANSWERED]
+                return Agreed(reader, writer, kept, talk.trailing_data[0])
+        elif isinstance(event, h11.Response):
+            raise Refused(event.status_code)
+        else:
+            raise h11.RemoteProtocolError("it closed the connection without an answer")

@@ -1,0 +1,214 @@
+"""WebSockets of tasks: who may have one, what the task is told, and when they end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import pytest
+from websockets.asyncio.client import connect
+from websockets.asyncio.server import serve as serve_websockets
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from det_contracts.events import gateway as facts
+from det_contracts.events import scheduler
+from det_contracts.page_key import credential
+from services.gateway.http.server import listening_socket, serve
+from services.kit import task_tokens
+from services.web.connection import Connections
+from tests.gateway import stories as story
+from tests.gateway.harness import TASK_KEY, Harness
+
+
+class Front:
+    """The gateway with real connections, and a task behind it that answers what it hears."""
+
+    def __init__(self, gateway, kind):
+        self.gateway, self.heard = gateway, []
+        self.connections = Connections(100, 100)
+        gateway.given(story.worker_here(slots=4))
+        one = gateway.post(f"/api/v1/{kind}s", {"config": {}})[kind]
+        self.id, self.allocation = one["id"], f"{one['id']}.1"
+        self.key = credential(task_tokens.issue(TASK_KEY, self.allocation))
+        self.token = gateway.client.headers["Authorization"]
+        gateway.given(story.placed(self.allocation, kind.upper()))
+
+    async def open(self):
+        self._task = await serve_websockets(
+            self._echo, "127.0.0.1", 0, process_request=self._admit, max_size=None
+        )
+        where = f"127.0.0.1:{self._task.sockets[0].getsockname()[1]}"
+        await self.gateway.append(facts.Served(self.allocation, where, "the task said so", account="ann"))
+        listener = listening_socket("127.0.0.1", 0)
+        self.port = listener.getsockname()[1]
+        self._serving = asyncio.ensure_future(serve(self.gateway.app, listener, self.connections))
+
+    async def close(self):
+        self._serving.cancel()
+        await asyncio.wait([self._serving])
+        self._task.close()
+        await self._task.wait_closed()
+
+    def _admit(self, connection, request):
+        self.heard.append(request.headers)
+        return connection.respond(403, "no") if "forbidden" in request.path else None
+
+    async def _echo(self, socket):
+        with contextlib.suppress(ConnectionClosed):
+            async for message in socket:
+                await socket.send(message)
+
+    def joined(self, path="", *, by="own", **options):
+        """A connection to the task as a client opens it."""
+        token = self.token if by == "own" else by
+        headers = {"Authorization": token} if token else {}
+        address = f"ws://127.0.0.1:{self.port}/proxy/{self.id}/{path}"
+        headers |= options.pop("headers", {})
+        return connect(address, additional_headers=headers, proxy=None, max_size=None, **options)
+
+
+@pytest.fixture
+def front(gateway, tmp_path, monkeypatch):
+    """Opens a notebook or a shell, by its kind; with settings at a gateway of its own."""
+    monkeypatch.setattr("services.catalogue.gathers.TASK_PORTS", range(1024, 2**16))
+    opened, others = [], []
+
+    def made(kind, **settings):
+        of = gateway
+        if settings:
+            (tmp_path / "other").mkdir()
+            of = Harness(tmp_path / "other", **settings)
+            of.let_in()
+            others.append(of)
+        one = Front(of, kind)
+        of.run(one.open())
+        of.settle()
+        opened.append(one)
+        return one
+
+    yield made
+    for one in opened:
+        one.gateway.run(one.close())
+    for of in others:
+        of.close()
+
+
+def refused_with(front, *given, **options):
+    async def status():
+        with pytest.raises(InvalidStatus) as refusal:
+            await front.joined(*given, **options)
+        return refusal.value.response.status_code
+
+    return front.gateway.run(status())
+
+
+def test_what_either_side_says_the_other_hears(front):
+    one = front("notebook")
+
+    async def talk():
+        async with one.joined("api/kernels/1/channels?session_id=2") as socket:
+            large = b"x" * (3 << 20)
+            await socket.send("hello")
+            await socket.send(large)
+            said = [await socket.recv(), await socket.recv() == large]
+            counted = one.connections.total
+        while one.connections.total:
+            await asyncio.sleep(0.01)
+        return said, counted
+
+    assert one.gateway.run(talk()) == (["hello", True], 1)
+    (heard,) = one.heard
+    assert heard["authorization"] == one.key
+    assert one.token.partition(" ")[2] not in str(heard)
+
+
+def test_a_page_joins_by_its_ticket_and_never_by_a_cookie(front, gateway):
+    one = front("notebook")
+    del gateway.client.headers["Authorization"]
+    session = one.token.partition(" ")[2]
+    gateway.client.cookies.set("auth", session)
+    page = gateway.send("GET", f"/proxy/{one.id}/lab").headers["location"]
+    ticket = page.split("/")[3]
+
+    async def echoed():
+        async with one.joined(f"{ticket}/x", by="", origin="null") as socket:
+            await socket.send("a")
+            return await socket.recv()
+
+    assert gateway.run(echoed()) == "a"
+    assert "~" not in str(one.heard)
+    cookie = {"Cookie": f"auth={session}"}
+    assert refused_with(one, "x", by="", headers=cookie, origin="https://elsewhere.org") == 403
+    assert len(one.heard) == 1
+
+
+def test_a_notebook_is_for_whom_it_acts_for(front, gateway):
+    """Whoever may write in it acts with its owner's rights."""
+    one = front("notebook")
+    gateway.given(facts.UserSet(user_id=8, username="egon", reason="made"))
+    gateway.let_in("egon")
+    egon = gateway.client.headers["Authorization"]
+    assert gateway.send("GET", f"/proxy/{one.id}/lab").status_code == 403
+    assert refused_with(one, by=egon) == 403
+    assert refused_with(one, by="") == 401
+    assert one.heard == []
+
+
+def test_a_shell_is_for_who_has_its_key_and_a_session_may_be_demanded(front, gateway):
+    one = front("shell")
+
+    async def reached():
+        async with one.joined(by="") as socket:
+            await socket.send("SSH-2.0")
+            return await socket.recv()
+
+    assert gateway.run(reached()) == "SSH-2.0"
+    assert refused_with(front("shell", shell_needs_session=True), by="") == 401
+
+
+def ends(one, act):
+    """Whether a connection that is open when `act` happens is ended."""
+
+    async def until_over():
+        async with one.joined() as socket:
+            await act()
+            with pytest.raises(ConnectionClosed):
+                await socket.recv()
+        return True
+
+    return one.gateway.run(until_over())
+
+
+def test_it_ends_with_the_session_and_with_the_task(front, gateway, monkeypatch):
+    monkeypatch.setattr("services.web.tunnels.RECHECK_S", 0.02)
+    gateway.log_in()
+    one = front("notebook")
+    one.token = gateway.client.headers["Authorization"]
+
+    async def logs_out():
+        answer = await gateway.client.post("/api/v1/auth/logout")
+        assert answer.status_code == 200
+
+    assert ends(one, logs_out)
+    gateway.log_in()
+    one.token = gateway.client.headers["Authorization"]
+    over = {"kind": "NOTEBOOK", "run": 1, "outcome": "killed", "reason": "killed"}
+    event = scheduler.AllocationEnded(allocation_id=one.allocation, **over)
+    assert ends(one, lambda: gateway.append(event))
+
+
+def test_what_the_task_refuses_is_refused(front):
+    one = front("notebook")
+    assert refused_with(one, "forbidden") == 403
+
+
+def test_nobody_has_more_than_their_share(front):
+    one = front("notebook", streams_each=1)
+
+    async def second():
+        async with one.joined():
+            with pytest.raises(InvalidStatus) as refusal:
+                await one.joined()
+            return refusal.value.response.status_code
+
+    assert one.gateway.run(second()) == 429

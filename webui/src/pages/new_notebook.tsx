@@ -1,0 +1,64 @@
+/** Starts JupyterLab: how many slots, where, and for how long nobody may use it. */
+
+import { useQueryClient } from "@tanstack/react-query";
+import { NotebookPen } from "lucide-react";
+import { useState } from "react";
+
+import { send } from "../api/client";
+import { Button } from "../ui/button";
+import { Dialog, DialogFoot } from "../ui/dialog";
+import { TextField } from "../ui/field";
+import { failed, toast } from "../ui/toast";
+
+export function NewNotebook() {
+  const [open, setOpen] = useState(false);
+  return (
+    <>
+      <Button icon={<NotebookPen />} onClick={() => setOpen(true)}>
+        New notebook
+      </Button>
+      {open && <Form onClose={() => setOpen(false)} />}
+    </>
+  );
+}
+
+function Form({ onClose }: { onClose: () => void }) {
+  const client = useQueryClient();
+  const [name, setName] = useState("");
+  const [slots, setSlots] = useState("1");
+  const [pool, setPool] = useState("");
+  const [idle, setIdle] = useState("2h");
+  const [busy, setBusy] = useState(false);
+  const start = async () => {
+    setBusy(true);
+    try {
+      const resources = { slots: Number(slots), ...(pool && { resource_pool: pool }) };
+      const config = { resources, ...(name && { description: name }), ...(idle && { idle_timeout: idle }) };
+      await send("POST", "notebooks", { config });
+      toast({ text: "The notebook starts; Open is in its row once it answers" });
+      onClose();
+    } catch (error) {
+      failed(error, "New notebook");
+      setBusy(false);
+    }
+    void client.invalidateQueries();
+  };
+  return (
+    <Dialog title="New notebook" said="JupyterLab on a worker, with the interpreter that trains experiments." onClose={onClose}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          void start();
+        }}
+      >
+        <TextField label="Name" value={name} onChange={setName} placeholder="Notebook" autoFocus />
+        <TextField label="Slots" type="number" min={0} value={slots} onChange={setSlots} required />
+        <TextField label="Pool" value={pool} onChange={setPool} placeholder="default" />
+        <TextField label="Ends when idle for" value={idle} onChange={setIdle} hint="30m, 2h; empty: it stays until it is killed" />
+        <DialogFoot onClose={onClose} disabled={busy}>
+          Start
+        </DialogFoot>
+      </form>
+    </Dialog>
+  );
+}
