@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from det_contracts import subjects
+from det_contracts.commands import ChangeJob
 
 
 class SearchProgress(msgspec.Struct, frozen=True, tag="search_progress"):
@@ -61,6 +62,16 @@ class Jobs(msgspec.Struct, frozen=True, tag="jobs"):
     """
 
     pool: str | None = None
+
+
+class PreviewChange(msgspec.Struct, frozen=True, tag="preview_change"):
+    """To the scheduler: what a change of a job would lead to, without making it.
+
+    `{order, starts, leave}`: owners of jobs in the queue's new order, those that would get slots at once
+    and those that would be asked to leave, where that is not so already. Refused as the change would be.
+    """
+
+    change: ChangeJob
 
 
 class Pools(msgspec.Struct, frozen=True, tag="pools"):
@@ -313,6 +324,7 @@ OWNER_OF: dict[type, str] = {
     SearcherEvents: "searcher",
     Waiting: "scheduler",
     Jobs: "scheduler",
+    PreviewChange: "scheduler",
     Pools: "scheduler",
     Fits: "scheduler",
     Provisioning: "scheduler",

@@ -23,10 +23,7 @@ replace = msgspec.structs.replace
 def change_job(state: State, command: ChangeJob, call: Call) -> Ruling:
     """All that is given of one job changes, or nothing."""
     known = _job(state, command.experiment_id)
-    job = _take_pool(state, known, command)
-    job = _take_priority(job, command)
-    job = _take_share(job, command)
-    job = _take_place(state, job, command, call.at)
+    job = changed(state, command, call.at)
     if job == known:
         return Ruling()
     return Ruling(
@@ -42,6 +39,14 @@ def change_job(state: State, command: ChangeJob, call: Call) -> Ruling:
             )
         ]
     )
+
+
+def changed(state: State, command: ChangeJob, at: float | None = None) -> Job:
+    """The job as it would be then; raises `Refused`. `at` (seconds) bounds a move to the very end."""
+    job = _take_pool(state, _job(state, command.experiment_id), command)
+    job = _take_priority(job, command)
+    job = _take_share(job, command)
+    return _take_place(state, job, command, at)
 
 
 def _what(old: Job, new: Job) -> str:
@@ -91,7 +96,7 @@ def _take_share(job: Job, command: ChangeJob) -> Job:
     return job
 
 
-def _take_place(state: State, job: Job, command: ChangeJob, at: float) -> Job:
+def _take_place(state: State, job: Job, command: ChangeJob, at: float | None) -> Job:
     ahead = command.ahead_of is not UNSET
     anchor_id = command.ahead_of if ahead else command.behind_of
     if anchor_id is UNSET or anchor_id == job.experiment_id:

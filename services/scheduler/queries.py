@@ -8,7 +8,16 @@ from typing import Any
 import msgspec
 
 from det_contracts.ids import job_id
-from det_contracts.queries import ClusterState, Fits, Jobs, JobsUsed, Pools, Provisioning, Waiting
+from det_contracts.queries import (
+    ClusterState,
+    Fits,
+    Jobs,
+    JobsUsed,
+    Pools,
+    PreviewChange,
+    Provisioning,
+    Waiting,
+)
 from services.kit.quotas import limits
 from services.kit.rules import dump
 from services.scheduler.domain import Allocation, Job, Pool, State, Worker
@@ -17,6 +26,7 @@ from services.scheduler.outside import Outside
 from services.scheduler.policy.explain import Explainer, never_fits
 from services.scheduler.policy.queue import JobInfo
 from services.scheduler.policy.queue import jobs as queue_of
+from services.scheduler.preview import preview
 from services.scheduler.provisioning import provisioning, supply_of
 
 MOST_EXPLAINED = 1000
@@ -157,6 +167,7 @@ def cluster_state(state: State, query: ClusterState) -> dict[str, Any]:
 ANSWERS: dict[Any, Callable[[State, Any], Any]] = {
     Waiting: waiting,
     Jobs: jobs,
+    PreviewChange: preview,
     Pools: pools,
     Fits: fits,
     Provisioning: provisioning,

@@ -70,7 +70,7 @@ class StandIn:
         self.close: Any = None
         self.append: Callable[..., Any] = lambda *events: None
         self.log: Callable[[], list[Stored]] = list
-        for query in (queries.Jobs, queries.Pools, queries.Fits, queries.JobsUsed):
+        for query in (queries.Jobs, queries.Pools, queries.Fits, queries.JobsUsed, queries.PreviewChange):
             self.values[query] = partial(self._answered, SCHEDULER)
         for query in (queries.StorageUsed, queries.StorageRefusal):
             self.values[query] = partial(self._answered, CHECKPOINTS)

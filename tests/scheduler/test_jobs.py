@@ -5,7 +5,7 @@ import pytest
 from det_contracts.commands import ChangeJob
 from det_contracts.events import scheduler, searcher
 from det_contracts.problems import Refused
-from det_contracts.queries import Fits, Jobs, Pools, Waiting
+from det_contracts.queries import Fits, Jobs, Pools, PreviewChange, Waiting
 from services.scheduler.queries import ANSWERS
 
 
@@ -165,3 +165,24 @@ def test_what_runs_elsewhere_has_no_job(cluster):
     with pytest.raises(Refused, match="experiment-5"):
         cluster.rule(ChangeJob(experiment_id=5, priority=3, user="ann"))
     cluster.told(searcher.ExperimentEnded(5, "COMPLETED", "all its trials have ended"))
+
+
+def test_a_change_is_told_before_it_is_made(queue):
+    queue.worker(slots=1)
+    found = ask(queue, PreviewChange(ChangeJob(experiment_id=3, user="bob", ahead_of=2)))
+    assert found == {"order": [1, 3, 2], "starts": [], "leave": []}
+    assert order(queue) == [1, 2, 3], "nothing has changed"
+    with pytest.raises(Refused, match="priority must be between"):
+        ask(queue, PreviewChange(ChangeJob(experiment_id=3, user="bob", priority=0)))
+
+
+def test_whom_a_change_would_ask_to_leave(cluster):
+    cluster.pool(scheduler="priority", preemption=True)
+    for id in (1, 2):
+        cluster.job(id)
+        cluster.request(id, experiment=id)
+    cluster.worker(slots=1)
+    found = ask(cluster, PreviewChange(ChangeJob(experiment_id=2, user="bob", priority=1)))
+    assert found == {"order": [2, 1], "starts": [], "leave": [1]}
+    (asked,) = change(cluster, 2, priority=1)
+    assert asked.allocation_id == "1.t1.1", "as it then is"

@@ -195,6 +195,8 @@ class Job(TypedDict):
     progress: float
     workspaceId: int
     waitsFor: str
+    startsIn: float | None
+    endsIn: float | None
 
 
 class Task(TypedDict):

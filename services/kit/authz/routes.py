@@ -178,6 +178,7 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
         GET /tasks
         GET ~/job-queues
         GET ~/job-queues-v2
+        POST ~/job-queues/preview reads
         GET ~/templates
         GET ~/workspaces
         GET ~/live

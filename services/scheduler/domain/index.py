@@ -167,15 +167,7 @@ class Index:
     def _put_group(self, pool: str, job: Job) -> None:
         name = str(job.experiment_id)
         self._groups[pool].add(name)
-        self.books[pool].put_group(
-            name,
-            Group(
-                priority=job.priority,
-                weight=job.weight,
-                max_slots=job.max_slots,
-                registered=job.submitted_at,
-            ),
-        )
+        self.books[pool].put_group(name, group_of(job))
 
     def _drop_group(self, pool: str, name: str) -> None:
         if name in self._groups[pool]:
@@ -205,6 +197,13 @@ def policy_of(pool: Pool) -> PoolSettings:
         preemption=settings.preemption,
         default_priority=settings.default_priority,
         max_aux_containers_per_agent=settings.max_aux_containers_per_agent,
+    )
+
+
+def group_of(job: Job) -> Group:
+    """What a job's owner chose, as a policy sees it."""
+    return Group(
+        priority=job.priority, weight=job.weight, max_slots=job.max_slots, registered=job.submitted_at
     )
 
 

@@ -72,8 +72,8 @@ class Explainer:
         if request.slots <= claim.offer - claim.active:
             return ""
         return (
-            f"At present the fair share of its job is {claim.offer} of {counted(capacity_of(self._book))}, "
-            f"and it holds {claim.active}; it needs {request.slots} more."
+            f"It needs {request.slots} more: its fair share is {claim.offer} of "
+            f"{counted(capacity_of(self._book))} at present, and it holds {claim.active}."
         )
 
     def _behind(self, request: Request) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from det_contracts.ids import job_id
@@ -13,14 +13,28 @@ from services.gateway.determined.present.workspace import place
 from services.people import users
 
 
-def jobs(rows: Iterable[Job], state: State) -> list[dict[str, Any]]:
-    """Jobs of the scheduler's queue; `waitsFor` is our addition."""
+NOTHING: Mapping[int, float] = {}
+
+
+def jobs(
+    rows: Iterable[Job],
+    state: State,
+    *,
+    progress: Mapping[int, float] = NOTHING,
+    starts: Mapping[int, float] = NOTHING,
+    ends: Mapping[int, float] = NOTHING,
+) -> list[dict[str, Any]]:
+    """Jobs of the scheduler's queue; `waitsFor`, `startsIn` and `endsIn` (seconds) are our additions."""
     # Tasks that somebody started by themselves have jobs under their numbers, below 0.
     tasks = {-one.number: one for one in state.tasks.values()}
-    return [_job(row, state, tasks.get(row.experiment_id)) for row in rows]
+    return [
+        _job(row, state, tasks.get(row.experiment_id), progress.get(row.experiment_id, 0.0))
+        | {"startsIn": starts.get(row.experiment_id), "endsIn": ends.get(row.experiment_id)}
+        for row in rows
+    ]
 
 
-def _job(row: Job, state: State, task: OwnTask | None) -> dict[str, Any]:
+def _job(row: Job, state: State, task: OwnTask | None, progress: float) -> dict[str, Any]:
     experiment = state.experiments.get(row.experiment_id)
     owner = experiment or task
     user = users.named(state, owner.user) if owner else None
@@ -39,7 +53,7 @@ def _job(row: Job, state: State, task: OwnTask | None) -> dict[str, Any]:
         "requestedSlots": row.slots_requested,
         "allocatedSlots": row.slots_allocated,
         "name": owner.name if owner else "",
-        "progress": 0,
+        "progress": progress,
         "workspaceId": task.workspace_id
         if task
         else place(state, experiment.project_id if experiment else 1)["workspaceId"],

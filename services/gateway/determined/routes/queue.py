@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from typing import Annotated, Any
 
 from fastapi import APIRouter
 from starlette.responses import Response
+from typing_extensions import TypedDict
 
-from det_contracts import ids
+from det_contracts import ids, queries
 from det_contracts.commands import ChangeJob
 from det_contracts.problems import Problem, Refused, invalid, not_found
+from services.gateway.asking.peers import Job
+from services.gateway.determined import forecast
 from services.gateway.determined.present import agent, job
 from services.gateway.http import records
-from services.gateway.http.answers import answering_page
+from services.gateway.http.answers import answering, answering_page
 from services.gateway.http.bodies import QueueUpdate, QueueUpdates
 from services.gateway.http.visit import Asked, UserVisit
 from services.gateway.submit.below import DEFAULT_POOL
@@ -54,8 +58,22 @@ async def _jobs(visit: UserVisit, query: JobsAsked) -> tuple[list[dict[str, Any]
     wanted = [row for row in rows if not states or row.state in states]
     sight = visit.sight
     wanted = sight.only(lambda row: sight.experiment(row.experiment_id), wanted)
-    found = job.jobs(wanted, visit.catalogue.state)
+    told = await _told(visit, rows)
+    found = job.jobs(wanted, visit.catalogue.state, **told)
     return paging.cut(found, query.window)
+
+
+async def _told(visit: UserVisit, rows: list[Job]) -> dict[str, Any]:
+    """How far jobs are, and when they would start and end: also of those that this person does not see."""
+    state = visit.catalogue.state
+    progress = await visit.peers.progress(row.experiment_id for row in rows if row.experiment_id > 0)
+    standing = forecast.standing(rows, state, progress, time.time())
+    ends = {one.owner: one.left_s for one in standing if one.left_s is not None}
+    return {
+        "progress": progress,
+        "starts": forecast.starts(standing, await visit.peers.pools()),
+        "ends": ends,
+    }
 
 
 @router.get("/job-queues", **answering_page("jobs", records.Job))
@@ -90,6 +108,38 @@ async def stats(visit: Asked, query: Asks[StatsAsked]) -> Response:
         if not wanted or name in wanted
     ]
     return visit.answer({"results": found})
+
+
+class QueuePreview(TypedDict):
+    """What a change of the queue would lead to; jobs by their ids."""
+
+    starts: list[str]
+    leaves: list[str]
+    startsIn: float | None
+
+
+@router.post("/job-queues/preview", **answering(QueuePreview))
+async def preview(visit: Asked, wish: QueueUpdate) -> Response:
+    """What one change would lead to, before it is made: who starts at once, who is asked to leave for it.
+
+    `startsIn`: seconds until the job would begin then, at the present pace; null where nobody can tell.
+    """
+    change = _change(wish, visit.user.username)
+    seen = visit.sight.experiment
+    if not seen(change.experiment_id):
+        raise not_found("job", wish.job_id)
+    found = await visit.peers.ask(queries.PreviewChange(change), position=visit.catalogue.position)
+    rows = {row.experiment_id: row for row in await visit.peers.jobs()}
+    rest = [row for id, row in rows.items() if id not in found["order"]]
+    ordered = [rows[id] for id in found["order"] if id in rows]
+    told = await _told(visit, [*ordered, *rest])
+    return visit.answer(
+        {
+            "starts": [ids.job_id(id) for id in found["starts"] if seen(id)],
+            "leaves": [ids.job_id(id) for id in found["leave"] if seen(id)],
+            "startsIn": told["starts"].get(change.experiment_id),
+        }
+    )
 
 
 @router.post("/job-queues")
