@@ -17,7 +17,7 @@ SEEDS ?= 2000
 TIER = $(BIN)/python -m pytest -q --junitxml build/tests/$@.xml --tier $@
 LIVE := -n 3 --dist loadfile --no-loadscope-reorder
 
-.PHONY: menu setup demo up down fast test compose-test full durations check bench soak docs site clean
+.PHONY: menu setup types demo up down fast test compose-test full durations check bench soak docs site clean
 .DEFAULT_GOAL := menu
 
 menu: ## show this menu
@@ -54,6 +54,10 @@ $(VENV)/.webui: webui/package-lock.json webui/vite.config.ts webui/index.html $(
 		{ npm ci --no-audit --no-fund --silent && npm run build --silent; } >/dev/null 2>&1 \
 		|| echo "the web UI could not be built (see: cd webui; npm ci; npm run build): a status page is served"
 	@touch $@
+
+types: setup ## make the web UI's types of the records that the REST API documents
+	@mkdir -p build && $(BIN)/python -m docs.site_builder.schemas > build/schemas.json
+	@cd webui && PATH="$$PATH:$(CURDIR)/$(BIN)" npm run types --silent
 
 # A browser for the tests of the web UI: the system's where it may be installed, else Playwright's own.
 $(VENV)/.browser: | $(VENV)/.installed

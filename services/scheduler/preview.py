@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 
@@ -29,7 +28,9 @@ def preview(state: State, query: PreviewChange) -> dict[str, list[int]]:
     before, after = decide(now), decide(then)
     starts = {one.allocation_id for one in after.allocate} - {one.allocation_id for one in before.allocate}
     leaves = {one.allocation_id for one in after.release} - {one.allocation_id for one in before.release}
-    ranks = {info.job_id: rank for rank, info in enumerate(queue_of(then, state.index.gate.outside(job.pool)))}
+    ranks = {
+        info.job_id: rank for rank, info in enumerate(queue_of(then, state.index.gate.outside(job.pool)))
+    }
     order = sorted(
         (id for id in state.line.ids(job.pool) if job_id(id) in ranks), key=lambda id: ranks[job_id(id)]
     )

@@ -56,6 +56,8 @@ def test_the_queue_says_when_and_a_preview_says_what_a_move_would_do(gateway):
         gateway.given(story.trial_created(id, id), story.run_requested(id, id, slots=64 if id == 1 else 1))
     jobs = {one["jobId"]: one for one in gateway.get("/api/v1/job-queues")["jobs"]}
     assert jobs["experiment-1"]["startsIn"] is None, "its pool can never hold it"
+    assert not jobs["experiment-1"]["canStart"]
+    assert jobs["experiment-2"]["canStart"]
     assert jobs["experiment-2"]["startsIn"] == 0
     assert jobs["experiment-2"]["endsIn"] is None
     wish = {"jobId": "experiment-3", "aheadOf": "experiment-2"}

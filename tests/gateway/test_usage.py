@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from det_contracts import queries
 from det_contracts.events import scheduler, searcher
 from services.catalogue import usage
 from tests.gateway import stories
@@ -53,3 +54,32 @@ def test_a_lost_worker_stays_with_what_became_of_its_trials(used):
     assert [run["trialId"] for run in gone["runs"]] == [1]
     used.given(stories.worker_here())
     assert used.get("/api/v1/cluster/away")["agents"] == []
+
+
+def test_what_runs_use_is_told_by_slot_and_by_process(gateway):
+    gateway.given(stories.worker_here(), stories.created(1), stories.trial_created(1), *stories.running(1))
+    last = {
+        "cpu_cores.rank0": 2.5,
+        "memory_gb.rank0": 4.0,
+        "gpu_percent.w-1.0": 91.0,
+        "gpu_memory_gb.w-1.0": 30.0,
+        "gpu_percent.w-1.7": 5.0,
+        "gpu_memory_gb.rank0": 29.0,
+    }
+    summary = {"profile.process": {name: {"last": value} for name, value in last.items()}}
+    gateway.peers.values[queries.TrialSummaries] = {"1": {"summary": summary}}
+    (run,) = gateway.get("/api/v1/cluster/use")["uses"]
+    assert run["gpus"] == [{"agentId": "w-1", "slotId": "0", "percent": 91.0, "memoryGb": 30.0}]
+    (process,) = run["processes"]
+    assert process == {
+        "name": "rank0",
+        "agentId": "w-1",
+        "cpuCores": 2.5,
+        "memoryGb": 4.0,
+        "gpuMemoryGb": 29.0,
+    }
+    assert (run["experimentId"], run["trialId"]) == (1, 1)
+
+
+def test_what_is_not_sampled_uses_nothing_that_is_known(used):
+    assert used.get("/api/v1/cluster/use")["uses"] == [], "its run is over"

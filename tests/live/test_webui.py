@@ -67,7 +67,7 @@ def test_pause_activate_fork_and_kill_as_from_the_command(cluster, page, example
     expect(page).to_have_url(re.compile(f"/det/experiments/{id + 1}/overview"))
     page.get_by_role("button", name="More actions").click()
     expect(page.get_by_role("menuitem", name="Delete")).to_contain_text("still running")
-    page.get_by_role("menuitem", name="Kill now").click()
+    page.get_by_role("menuitem", name="Kill").click()
     page.get_by_role("dialog").get_by_role("button", name="Kill").click()
     expect(page.locator(".head .state")).to_contain_text("CANCELED")
     # What is killed is what the page shows, not what it showed before.

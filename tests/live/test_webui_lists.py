@@ -164,7 +164,7 @@ def test_the_daily_tasks_by_the_keyboard_alone(page, create, cluster):
     # The menu has the focus, and goes to what is typed.
     expect(page.get_by_role("menu", name="More actions")).to_be_focused()
     page.keyboard.press("k")
-    expect(page.get_by_role("menuitem", name="Kill now")).to_be_focused()
+    expect(page.get_by_role("menuitem", name="Kill")).to_be_focused()
     page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_role("button", name="Keep")).to_be_focused()
@@ -363,7 +363,7 @@ def test_the_quickstart_by_the_letter(page, examples, cluster):
     for tab in ("Overview", "Hyperparameters", "Trials", "Checkpoints", "Code", "Logs", "Notes", "Story"):
         expect(parts.get_by_role("link", name=re.compile(rf"^{tab}( \d+)?$"))).to_be_visible()
     page.get_by_role("button", name="More actions").click()
-    for name in ("Fork", "Continue trial", "Search from here", "Stop after this batch", "Kill now", "Delete"):
+    for name in ("Fork", "Continue trial", "Search from here", "Stop after this batch", "Kill", "Delete"):
         expect(page.get_by_role("menuitem", name=name)).to_be_visible()
     # What cannot be done says why: this is no single trial, and it may run still.
     expect(page.get_by_role("menuitem", name="Continue trial")).to_contain_text(

@@ -4,7 +4,6 @@ import { createRoot } from "react-dom/client";
 import { App } from "./app";
 import "./tokens.css";
 import "./ui/base.css";
-import "./theme.css";
 import "./ui/controls.css";
 import "./ui/surfaces.css";
 import "./ui/table/table.css";

@@ -37,9 +37,7 @@ def left_of(row: Job, state: State, progress: Mapping[int, float], now: float) -
     return max(0.0, (now - run.started_at) * (1 - share) / share)
 
 
-def standing(
-    rows: Iterable[Job], state: State, progress: Mapping[int, float], now: float
-) -> list[Standing]:
+def standing(rows: Iterable[Job], state: State, progress: Mapping[int, float], now: float) -> list[Standing]:
     """The rows of a queue as a forecast takes them."""
     return [_standing(row, state, left_of(row, state, progress, now)) for row in rows]
 
@@ -70,6 +68,12 @@ def starts(jobs: Iterable[Standing], pools: Iterable[PoolRow]) -> dict[int, floa
     for pool in pools:
         found |= _starts(by_pool.get(pool.name, []), pool)
     return found
+
+
+def never(jobs: Iterable[Standing], pools: Iterable[PoolRow]) -> set[int]:
+    """Jobs that no agents of their pool could ever hold; while a pool has no agent, that is true of none."""
+    most = {pool.name: pool.slots for pool in pools if pool.workers}
+    return {job.owner for job in jobs if job.needs > most.get(job.pool, job.needs)}
 
 
 def _starts(jobs: list[Standing], pool: PoolRow) -> dict[int, float]:

@@ -195,6 +195,7 @@ class Job(TypedDict):
     progress: float
     workspaceId: int
     waitsFor: str
+    canStart: bool
     startsIn: float | None
     endsIn: float | None
 

@@ -90,6 +90,7 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
         GET ~/agents/{agent_id}/slots/{slot_id}
         GET ~/cluster/slots
         GET ~/cluster/away
+        GET ~/cluster/use
         GET ~/resource-pools
         GET ~/resource-pools/{name}/workspace-bindings
         GET ~/resources/allocation/raw

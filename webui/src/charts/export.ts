@@ -92,13 +92,6 @@ function strokes(line: Line, band: boolean, toX: (x: number) => number, toY: (y:
   return found;
 }
 
-/** As many digits as the others of its column: four that count. */
-export function digits(value: number): string {
-  const size = Math.abs(value);
-  if (size !== 0 && (size < 1e-3 || size >= 1e6)) return value.toExponential(2).replace("e+", "e");
-  return size >= 1e4 ? Math.round(value).toLocaleString("en") : value.toPrecision(4);
-}
-
 const SHORT: [number, string][] = [
   [1e9, "G"],
   [1e6, "M"],

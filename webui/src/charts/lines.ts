@@ -175,4 +175,4 @@ export function nearestOf(line: Line, x: number): number {
 const AXES: Record<string, string> = { since: "time since start" };
 export const axisName = (axis: string) => AXES[axis] ?? axis.replace(/^metric:/, "");
 export const xText = (axis: string, x: number) =>
-  axis === "time" ? new Date(x * 1000).toLocaleString() : axis === "since" ? duration(x) : number(x, 8);
+  axis === "time" ? new Date(x * 1000).toLocaleString("en-GB") : axis === "since" ? duration(x) : number(x, 8);

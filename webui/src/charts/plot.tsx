@@ -189,7 +189,7 @@ function options(now: { current: PlotProps }, width: number): uPlot.Options {
 const elapsed = (splits: number[]) => ((splits[1] ?? 0) - (splits[0] ?? 0) < 1 ? (value: number) => `${tickText(value)} s` : duration);
 
 const timeTicks = (u: uPlot): [number, string][] =>
-  ((u.axes[0] as unknown as { _splits?: number[] })._splits ?? []).map((at) => [at, new Date(at * 1000).toLocaleTimeString()]);
+  ((u.axes[0] as unknown as { _splits?: number[] })._splits ?? []).map((at) => [at, new Date(at * 1000).toLocaleTimeString("en-GB")]);
 
 /** On a logarithmic axis only powers of ten are named, unless it spans too few of them. */
 function logTexts(splits: number[], height: number): string[] {

@@ -121,7 +121,7 @@ export function useExperimentMenu(): { items: (one: Experiment) => MenuItems; mo
         one.archived ? item("Unarchive", "unarchive", { icon: <ArchiveRestore /> }) : item("Archive", "archive", { icon: <Archive /> }),
         null,
         item("Stop after this batch", "cancel", { icon: <CircleStop /> }),
-        item("Kill now", "kill", { icon: <X />, danger: true }),
+        item("Kill", "kill", { icon: <X />, danger: true }),
         item("Delete", "delete", { icon: <Trash2 />, danger: true }),
       ];
     },

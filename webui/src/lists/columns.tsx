@@ -3,7 +3,7 @@
 import { Link } from "react-router";
 
 import type { Experiment, Json } from "../api/types";
-import { duration, isOver, number, size, stateName } from "../parts/format";
+import { digits, duration, isOver, number, size, stateName } from "../parts/format";
 import { Progress } from "../ui/meter";
 import { Spark } from "../ui/spark";
 import { State } from "../ui/state";
@@ -71,7 +71,7 @@ const FIXED: Column[] = [
   make("description", "Description", 220, ({ description }) => <Cut>{description}</Cut>),
   make("tags", "Tags", 132, tags),
   make("state", "State", 116, ({ state, stateReason }) => <State state={state} why={stateReason} />, { small: true }),
-  make("progress", "Progress", 100, progress),
+  make("progress", "Progress", 116, progress),
   make("numTrials", "Trials", 62, ({ numTrials }) => number(numTrials), num),
   make(
     "course",
@@ -88,7 +88,7 @@ const FIXED: Column[] = [
     86,
     ({ bestTrialSearcherMetric, searcherMetric }) => (
       <span title={bestTrialSearcherMetric === null ? undefined : `${searcherMetric}: ${bestTrialSearcherMetric}`}>
-        {bestTrialSearcherMetric === null ? "–" : number(bestTrialSearcherMetric)}
+        {bestTrialSearcherMetric === null ? "–" : digits(bestTrialSearcherMetric)}
       </span>
     ),
     { ...num, small: true },

@@ -104,7 +104,7 @@ function Health() {
           name="The cluster"
           value={WORDS[health?.status ?? ""] ?? "…"}
           bad={health?.status === "down"}
-          note={`${reasons.length} conditions`}
+          note={reasons.length ? `${reasons.length} ${reasons.length === 1 ? "thing is" : "things are"} wrong` : "nothing is wrong"}
         />
         <Figure
           name="Read up to"
@@ -126,7 +126,7 @@ function Health() {
           <Table name="Conditions" rows={reasons} id={(one) => `${one.condition} ${one.about} ${one.program}`} columns={REASONS} />
         ) : (
           <Empty icon={<CircleCheck className="l" />} title="Nothing is wrong">
-            What would be is told on every page, with since when and what to do.
+            Anything wrong is shown on every page: what, since when, and what to do.
           </Empty>
         )}
       </Card>

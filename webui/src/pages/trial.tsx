@@ -153,7 +153,7 @@ function Acts({ trial, one, log, place }: { trial: Trial; one?: Experiment; log:
     ask({
       title: `Kill trial ${trial.id}?`,
       text: "It ends at once; what it has not saved is lost. Its experiment goes on.",
-      verb: "Kill now",
+      verb: "Kill",
       icon: <X />,
       danger: true,
     }).then((yes) =>
@@ -168,7 +168,7 @@ function Acts({ trial, one, log, place }: { trial: Trial; one?: Experiment; log:
   const items = [
     { name: "Continue trial", icon: <StepForward />, not: one ? not : "loading", act: () => setGoing(true) },
     null,
-    { name: "Kill now", icon: <X />, danger: true, not: over ? "has ended" : undefined, act: () => void kill() },
+    { name: "Kill", icon: <X />, danger: true, not: over ? "has ended" : undefined, act: () => void kill() },
   ];
   useActionsHere(NO_ACTIONS);
   return (

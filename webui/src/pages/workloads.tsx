@@ -2,12 +2,15 @@
 
 import { query } from "../api/client";
 import { useData } from "../api/data";
-import type { Pagination, Trial } from "../api/types";
+import type { Pagination, Summary, Trial } from "../api/types";
 import { useLink } from "../charts/link";
+import { Button } from "../ui/button";
 import { Card } from "../ui/card";
+import { Select } from "../ui/field";
 import { State } from "../ui/state";
 import { Empty, Loaded } from "../ui/status";
-import { Time } from "../ui/text";
+import { type Column, Table } from "../ui/table";
+import { Cut, Tag, Time } from "../ui/text";
 import { number, size } from "../parts/format";
 
 const GROUPS: Record<string, string> = { avg_metrics: "training", validation_metrics: "validation" };
@@ -51,35 +54,35 @@ export function Workloads({ trial, topics }: { trial: Trial; topics: string[] })
   return (
     <Card
       title="Workloads"
-      more={
-        <label className="soft">
-          show{" "}
-          <select value={filter} onChange={(event) => set({ w: event.target.value, pg: "" })}>
-            {FILTERS.map(([value, name]) => (
-              <option key={value} value={value}>
-                {name}
-              </option>
-            ))}
-          </select>
-        </label>
-      }
+      flush
+      more={<Select label="Show" value={filter} options={FILTERS} onChange={(value) => set({ w: value, pg: "" })} small />}
     >
       <Loaded found={found}>
         {({ workloads, pagination }) =>
           workloads.length ? (
             <>
-              <Rows workloads={workloads} best={trial.bestCheckpoint?.uuid} />
-              <nav className="pages" aria-label="Pages">
-                <button type="button" disabled={page === 0} onClick={() => set({ pg: page > 1 ? String(page - 1) : "" })}>
-                  Newer
-                </button>
-                <span>
-                  {pagination.offset + 1} to {pagination.offset + workloads.length} of {pagination.total.toLocaleString("en")}
-                </span>
-                <button type="button" disabled={(page + 1) * PAGE >= pagination.total} onClick={() => set({ pg: String(page + 1) })}>
-                  Older
-                </button>
-              </nav>
+              <Table name="Workloads" rows={workloads} id={keyOf} columns={columnsOf(workloads, trial.bestCheckpoint?.uuid)} />
+              {pagination.total > PAGE && (
+                <nav className="pages" aria-label="Pages">
+                  <Button
+                    small
+                    not={page === 0 ? "These are the newest" : undefined}
+                    onClick={() => set({ pg: page > 1 ? String(page - 1) : "" })}
+                  >
+                    Newer
+                  </Button>
+                  <span className="sm ink2">
+                    {pagination.offset + 1} to {pagination.offset + workloads.length} of {pagination.total.toLocaleString("en")}
+                  </span>
+                  <Button
+                    small
+                    not={(page + 1) * PAGE >= pagination.total ? "These are the oldest" : undefined}
+                    onClick={() => set({ pg: String(page + 1) })}
+                  >
+                    Older
+                  </Button>
+                </nav>
+              )}
             </>
           ) : (
             <Empty>Nothing of this kind has been reported.</Empty>
@@ -90,94 +93,72 @@ export function Workloads({ trial, topics }: { trial: Trial; topics: string[] })
   );
 }
 
-function Rows({ workloads, best }: { workloads: Workload[]; best?: string }) {
-  const names = [...new Set(workloads.flatMap((one) => Object.keys((one.training ?? one.validation)?.metrics.avgMetrics ?? {})))]
-    .sort()
-    .slice(0, SHOWN);
-  return (
-    <div className="scroll" tabIndex={0}>
-      <table aria-label="Workloads">
-        <thead>
-          <tr>
-            <th className="num">Batches</th>
-            <th>Kind</th>
-            {names.map((name) => (
-              <th key={name} className="num">
-                {name}
-              </th>
-            ))}
-            <th>Checkpoint</th>
-            <th>When</th>
-          </tr>
-        </thead>
-        <tbody>
-          {workloads.map((one, at) => {
-            const report = one.training ?? one.validation;
-            const stored = one.checkpoint;
-            return (
-              <tr key={at}>
-                <td className="num">{number((report ?? stored)!.totalBatches)}</td>
-                <td>{report ? report.group : "checkpoint"}</td>
-                {names.map((name) => {
-                  const value = report?.metrics.avgMetrics[name];
-                  return (
-                    <td key={name} className="num" title={value === undefined ? "" : String(value)}>
-                      {typeof value === "object" ? JSON.stringify(value) : number(value)}
-                    </td>
-                  );
-                })}
-                <td>
-                  {stored && (
-                    <>
-                      <code>{stored.uuid.slice(0, 8)}</code>{" "}
-                      {size(Object.values(stored.resources).reduce((sum, bytes) => sum + Number(bytes), 0))} <State state={stored.state} />
-                      {stored.uuid === best && <span className="label">best</span>}
-                    </>
-                  )}
-                </td>
-                <td>
-                  <Time at={(report ?? stored)!.endTime} />
-                </td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
-    </div>
-  );
+function columnsOf(workloads: Workload[], best?: string): Column<Workload>[] {
+  const names = [...new Set(workloads.flatMap((one) => Object.keys(reportOf(one)?.metrics.avgMetrics ?? {})))].sort().slice(0, SHOWN);
+  return [
+    { id: "batches", head: "Batches", width: 92, num: true, cell: (one) => number((reportOf(one) ?? one.checkpoint)!.totalBatches) },
+    { id: "kind", head: "Kind", width: 104, cell: (one) => <span className="ink2">{reportOf(one)?.group ?? "checkpoint"}</span> },
+    ...names.map((name) => ({
+      id: `metric.${name}`,
+      head: name,
+      width: 118,
+      num: true,
+      title: (one: Workload) => textOf(reportOf(one)?.metrics.avgMetrics[name]),
+      cell: (one: Workload) => shown(reportOf(one)?.metrics.avgMetrics[name]),
+    })),
+    {
+      id: "checkpoint",
+      head: "Checkpoint",
+      width: 280,
+      cell: ({ checkpoint: stored }) =>
+        stored && (
+          <>
+            <code>{stored.uuid.slice(0, 8)}</code> {size(Object.values(stored.resources).reduce((sum, bytes) => sum + Number(bytes), 0))}{" "}
+            <State state={stored.state} /> {stored.uuid === best && <Tag kind="best">best</Tag>}
+          </>
+        ),
+    },
+    { id: "when", head: "When", cell: (one) => <Time at={(reportOf(one) ?? one.checkpoint)!.endTime} /> },
+  ];
 }
 
+const reportOf = (one: Workload) => one.training ?? one.validation;
+const textOf = (value: unknown) => (value === undefined ? "" : String(value));
+const shown = (value: unknown) => (typeof value === "object" ? JSON.stringify(value) : number(value));
+const keyOf = (one: Workload) => {
+  const report = reportOf(one);
+  return report ? `${report.group} ${report.totalBatches} ${report.endTime}` : one.checkpoint!.uuid;
+};
+
+interface Summed {
+  group: string;
+  name: string;
+  one: Summary;
+}
+const SUMMED: Column<Summed>[] = [
+  { id: "name", head: "Metric", name: true, cell: ({ name }) => <Cut>{name}</Cut>, value: ({ name }) => name },
+  { id: "group", head: "Group", width: 120, cell: ({ group }) => <span className="ink2">{group}</span>, value: ({ group }) => group },
+  { id: "last", head: "Last", width: 120, num: true, small: true, cell: ({ one }) => shown(one.last) },
+  { id: "min", head: "Minimum", width: 120, num: true, cell: ({ one }) => number(one.min), value: ({ one }) => one.min ?? null },
+  { id: "max", head: "Maximum", width: 120, num: true, cell: ({ one }) => number(one.max), value: ({ one }) => one.max ?? null },
+  { id: "mean", head: "Mean", width: 120, num: true, cell: ({ one }) => number(one.mean), value: ({ one }) => one.mean ?? null },
+  { id: "reports", head: "Reports", width: 92, num: true, cell: ({ one }) => number(one.count), value: ({ one }) => one.count },
+];
+
+/** Statistics of each metric over all that was reported. */
 export function Summaries({ trial }: { trial: Trial }) {
+  const rows = Object.entries(trial.summaryMetrics).flatMap(([group, metrics]) =>
+    Object.entries(metrics).map(([name, one]) => ({ group: GROUPS[group] ?? group, name, one })),
+  );
   return (
-    <Card>
-      <table aria-label="Metrics">
-        <thead>
-          <tr>
-            <th>Group</th>
-            <th>Metric</th>
-            <th className="num">Last</th>
-            <th className="num">Minimum</th>
-            <th className="num">Maximum</th>
-            <th className="num">Mean</th>
-            <th className="num">Reports</th>
-          </tr>
-        </thead>
-        <tbody>
-          {Object.entries(trial.summaryMetrics).flatMap(([group, metrics]) =>
-            Object.entries(metrics).map(([name, one]) => (
-              <tr key={`${group}.${name}`}>
-                <td>{GROUPS[group] ?? group}</td>
-                <td>{name}</td>
-                <td className="num">{typeof one.last === "object" ? JSON.stringify(one.last) : number(one.last)}</td>
-                <td className="num">{number(one.min)}</td>
-                <td className="num">{number(one.max)}</td>
-                <td className="num">{number(one.mean)}</td>
-                <td className="num">{one.count}</td>
-              </tr>
-            )),
-          )}
-        </tbody>
-      </table>
+    <Card title="Metrics" count={rows.length} flush>
+      <Table
+        name="Metrics"
+        rows={rows}
+        id={({ group, name }) => `${group}.${name}`}
+        columns={SUMMED}
+        empty={<Empty>Nothing has been reported.</Empty>}
+      />
     </Card>
   );
 }

@@ -11,7 +11,7 @@ const HEADS = {
 /** The time of day, and the day where that is not today. */
 function moment(at: Date): string {
   const today = at.toDateString() === new Date().toDateString();
-  return today ? at.toLocaleTimeString() : at.toLocaleString();
+  return today ? at.toLocaleTimeString("en-GB") : at.toLocaleString("en-GB");
 }
 
 const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
@@ -22,7 +22,7 @@ const Line = ({ reason }: { reason: Reason }) => (
     <time dateTime={reason.since} title={exact(reason.since)}>
       {moment(new Date(reason.since))}
     </time>
-    . <span className="soft">{reason.action}</span>
+    . <span className="ink2">{reason.action}</span>
   </li>
 );
 

@@ -11,6 +11,16 @@ export function number(value: unknown, digits = 5): string {
   return Number(value.toPrecision(digits)).toString();
 }
 
+/** As many digits as the others of its column: four that count. */
+export function digits(value: number): string {
+  const size = Math.abs(value);
+  if (size !== 0 && (size < 1e-3 || size >= 1e6)) return value.toExponential(2).replace("e+", "e");
+  return size >= 1e4 ? Math.round(value).toLocaleString("en") : value.toPrecision(4);
+}
+
+/** An amount that is small as a rule: at most two digits behind the point, and never a nothing that is something. */
+export const little = (value: number) => (value > 0 && value < 0.01 ? "under 0.01" : number(Math.round(value * 100) / 100));
+
 export function size(bytes: number | string): string {
   let left = Number(bytes);
   for (const unit of ["B", "kB", "MB", "GB"]) {
@@ -48,6 +58,13 @@ const moment = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle
 
 /** In the reader's zone, by 24 hours. */
 export const exact = (at: string) => moment.format(new Date(at));
+
+const hours = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+const dayAndHours = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+
+/** As short as it may be: `14:50` today, `23 Nov, 02:10` on other days. */
+export const clock = (at: number, now = Date.now()) =>
+  (new Date(at).toDateString() === new Date(now).toDateString() ? hours : dayAndHours).format(at);
 
 /** `{a: {b: 1}}` -> `{"a.b": 1}` */
 export function flat(value: Record<string, unknown>, above = ""): Record<string, unknown> {

@@ -5,7 +5,7 @@ import { type ReactNode, useDeferredValue, useMemo } from "react";
 
 import { query } from "../api/client";
 import { useData } from "../api/data";
-import type { Agent, Trial } from "../api/types";
+import type { Agent, Experiment, Trial } from "../api/types";
 import type { Row } from "../lists/columns";
 import { field, filterOf, type Node } from "../lists/query";
 import { seenProjects } from "../parts/seen";
@@ -25,6 +25,8 @@ export interface Found {
   to?: string;
   href?: string;
   act?: () => void;
+  /** Tab shows what can be done with it. */
+  acts?: Experiment;
 }
 export interface Group {
   name: string;
@@ -101,6 +103,7 @@ function useExperiments(wanted: string | null, id: number | null, byName: boolea
             more: `${one.id} · ${one.projectName}`,
             icon: <StateIcon state={one.state} />,
             to: `/experiments/${one.id}/overview`,
+            acts: one,
           })),
     [path, found.data],
   );

@@ -6,12 +6,33 @@ import { Search } from "lucide-react";
 import { useMemo, useState } from "react";
 import { useNavigate } from "react-router";
 
+import { useExperimentMenu } from "../lists/acts";
+import type { MenuItem } from "../ui/menu";
 import { Keys } from "../ui/text";
 import { type Found, type Group, useFound } from "./finding";
 
+/** What can be done with what was found; null while everything is looked for. */
+function useActsOn(found: Found | undefined, text: string): Group[] | null {
+  const { items } = useExperimentMenu();
+  return useMemo(() => {
+    if (!found?.acts) return null;
+    const fits = (one: MenuItem | null): one is MenuItem =>
+      // Moving has a dialog of its own, which the list and the page open.
+      one !== null && one.name !== "Move to a project" && one.name.toLowerCase().includes(text.trim().toLowerCase());
+    const acts = items(found.acts)
+      .filter(fits)
+      .map((one) => ({ ...one, id: `of ${one.name}` }));
+    return [{ name: `Actions on ${found.name}`, items: [{ id: "open", name: "Open", to: found.to }, ...acts] }];
+  }, [found, items, text]);
+}
+
 export function Palette({ onClose }: { onClose: () => void }) {
   const [text, setText] = useState("");
-  const groups = useFound(text);
+  const [lit, setLit] = useState<Found>();
+  const [within, setWithin] = useState<Found>();
+  const anywhere = useFound(text);
+  const acts = useActsOn(within, text);
+  const groups = acts ?? anywhere;
   const navigate = useNavigate();
   const items = useMemo(() => groups.map((one) => ({ ...one, value: one.name })), [groups]);
   const choose = (one: Found) => {
@@ -34,6 +55,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
               value={text}
               onValueChange={setText}
               itemToStringValue={(one: Found) => one.name}
+              onItemHighlighted={(one: Found | undefined) => setLit(one)}
               autoHighlight="always"
               keepHighlight
             >
@@ -43,6 +65,14 @@ export function Palette({ onClose }: { onClose: () => void }) {
                   aria-label="Search or jump to"
                   placeholder="Name of anything, # and an id, > and an act"
                   spellCheck={false}
+                  onKeyDown={(event) => {
+                    const enters = event.key === "Tab" && !event.shiftKey && !within && lit?.acts;
+                    const leaves = within && ((event.key === "Backspace" && !text) || (event.key === "Tab" && event.shiftKey));
+                    if (!enters && !leaves) return;
+                    event.preventDefault();
+                    setWithin(enters ? lit : undefined);
+                    setText("");
+                  }}
                 />
                 <kbd>Esc</kbd>
               </div>
@@ -76,6 +106,9 @@ export function Palette({ onClose }: { onClose: () => void }) {
             <div className="foot">
               <span>
                 <kbd>Enter</kbd> opens
+              </span>
+              <span>
+                <kbd>Tab</kbd> {within ? "with Shift goes back" : "shows the acts of an experiment"}
               </span>
               <span>
                 <kbd>&gt;</kbd> acts only

@@ -14,6 +14,7 @@ export function PageHead({
   id,
   state,
   tags = [],
+  tagged,
   facts = [],
   actions,
   beside,
@@ -22,6 +23,8 @@ export function PageHead({
   id?: ReactNode;
   state?: string;
   tags?: string[];
+  /** Behind the tags: what edits them. */
+  tagged?: ReactNode;
   facts?: ReactNode[];
   actions?: ReactNode;
   /** Beside the title, small. */
@@ -51,6 +54,7 @@ export function PageHead({
               {tags.length - SHOWN} more
             </span>
           )}
+          {tagged}
           {beside && <span className="ink3 nowrap">{beside}</span>}
         </div>
         {told.length > 0 && (

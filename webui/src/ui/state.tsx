@@ -56,6 +56,7 @@ const MARKS: Record<string, Mark> = {
   ERROR: failed,
   FAILED: failed,
   DELETE_FAILED: failed,
+  CANNOT_START: failed,
   CANCELED: off,
   STOPPED: { ...off, icon: CircleArrowDown, word: "STOPPED EARLY" },
   STOPPED_EARLY: { ...off, icon: CircleArrowDown },

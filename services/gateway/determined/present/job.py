@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from det_contracts.ids import job_id
@@ -11,7 +11,6 @@ from services.catalogue.peers import Job
 from services.catalogue.written import instant
 from services.gateway.determined.present.workspace import place
 from services.people import users
-
 
 NOTHING: Mapping[int, float] = {}
 
@@ -23,13 +22,18 @@ def jobs(
     progress: Mapping[int, float] = NOTHING,
     starts: Mapping[int, float] = NOTHING,
     ends: Mapping[int, float] = NOTHING,
+    never: Collection[int] = (),
 ) -> list[dict[str, Any]]:
-    """Jobs of the scheduler's queue; `waitsFor`, `startsIn` and `endsIn` (seconds) are our additions."""
+    """Jobs of the scheduler's queue; `waitsFor`, `canStart`, `startsIn` and `endsIn` (seconds) are ours."""
     # Tasks that somebody started by themselves have jobs under their numbers, below 0.
     tasks = {-one.number: one for one in state.tasks.values()}
     return [
         _job(row, state, tasks.get(row.experiment_id), progress.get(row.experiment_id, 0.0))
-        | {"startsIn": starts.get(row.experiment_id), "endsIn": ends.get(row.experiment_id)}
+        | {
+            "canStart": row.experiment_id not in never,
+            "startsIn": starts.get(row.experiment_id),
+            "endsIn": ends.get(row.experiment_id),
+        }
         for row in rows
     ]
 

@@ -69,10 +69,12 @@ async def _told(visit: UserVisit, rows: list[Job]) -> dict[str, Any]:
     progress = await visit.peers.progress(row.experiment_id for row in rows if row.experiment_id > 0)
     standing = forecast.standing(rows, state, progress, time.time())
     ends = {one.owner: one.left_s for one in standing if one.left_s is not None}
+    pools = await visit.peers.pools()
     return {
         "progress": progress,
-        "starts": forecast.starts(standing, await visit.peers.pools()),
+        "starts": forecast.starts(standing, pools),
         "ends": ends,
+        "never": forecast.never(standing, pools),
     }
 
 

@@ -9,11 +9,15 @@ from starlette.responses import Response
 
 from det_contracts.problems import invalid
 from services.catalogue import usage
+from services.gateway.determined.present.agent import live_allocations
+from services.gateway.determined.present.use import used
 from services.gateway.http.visit import Asked
 from services.web.query import Asking, Asks, Integer
 
 router = APIRouter()
 MOST_DAYS = 366
+MOST_RUNS = 1000
+"""Of which one answer tells."""
 
 
 class DaysAsked(Asking):
@@ -40,6 +44,17 @@ async def by_day(visit: Asked, query: Asks[DaysAsked]) -> Response:
     """Slot hours by day, user and label."""
     found = usage.by_day(visit.catalogue.state, _since(query, 30), time.time())
     return visit.answer({"usage": found})
+
+
+@router.get("/cluster/use")
+async def use(visit: Asked) -> Response:
+    """What runs use of their hosts: processor, memory and GPUs, as workers have sampled it last."""
+    state, sight = visit.catalogue.state, visit.sight
+    runs = [run for run in live_allocations(state) if run.trial_id is not None and run.members]
+    runs = sight.only(lambda run: sight.run(run.id), runs)[:MOST_RUNS]
+    known = await visit.peers.summaries(run.trial_id for run in runs if run.trial_id is not None)
+    summaries = {id: one.summary for id, one in known.items()}
+    return visit.answer({"uses": [used(run, state, summaries.get(run.trial_id or 0, {})) for run in runs]})
 
 
 @router.get("/cluster/away")

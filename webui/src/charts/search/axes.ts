@@ -92,12 +92,30 @@ function powers(axis: Axis): [number, string][] {
 const short = (value: number) =>
   value !== 0 && Math.abs(value) < 0.01 ? Number(value.toPrecision(2)).toExponential() : tickText(Number(value.toPrecision(3)));
 
-/** Both ends and what lies evenly between; of whole numbers only whole ones. */
+/** Round numbers, and both ends where there is room; of whole numbers only whole ones. */
 function evenly(axis: Axis): [number, string][] {
   const span = axis.high - axis.low;
-  const whole = axis.scale === "int" && span < 1e6;
-  const parts = whole ? wholeParts(span) : 4;
-  return Array.from({ length: parts + 1 }, (_, at) => [at / parts, short(axis.low + (span * at) / parts)]);
+  if (axis.scale === "int" && span < 1e6) {
+    const parts = wholeParts(span);
+    return Array.from({ length: parts + 1 }, (_, at) => [at / parts, short(axis.low + (span * at) / parts)]);
+  }
+  const step = roundStep(span / 5);
+  const from = Math.ceil(axis.low / step - 1e-9);
+  const round = Array.from({ length: Math.floor(axis.high / step + 1e-9) - from + 1 }, (_, at) => (from + at) * step);
+  const found = round.map((value): [number, string] => [share(axis, value), short(value)]);
+  for (const [place, value] of [
+    [0, axis.low],
+    [1, axis.high],
+  ] as const)
+    if (found.every(([at]) => Math.abs(at - place) > ROOM)) found.push([place, short(value)]);
+  return found.sort(([a], [b]) => a - b);
+}
+
+const ROOM = 0.11;
+/** The round number that is nearest: 1, 2, 2.5 or 5 times a power of ten. */
+function roundStep(wanted: number): number {
+  const power = 10 ** Math.floor(Math.log10(wanted));
+  return power * ([1, 2, 2.5, 5, 10].find((one) => one * power >= wanted * 0.999) ?? 10);
 }
 
 const wholeParts = (span: number) => [4, 5, 3, 2, 6].find((parts) => Number.isInteger(span / parts)) ?? 1;

@@ -17,29 +17,37 @@ interface Props {
   rows: Row[];
   axes: Axis[];
   pair: [string, string];
-  contour: boolean;
+  /** What lies below the points: how the metric runs between them, or the mean of each cell. */
+  ground: "" | "contour" | "cells";
   tint: (row: Row) => number;
   onPair: (pair: [string, string]) => void;
   onOpen: (row: Row) => void;
 }
 
-export function Pairs({ rows, axes, pair, contour, tint, onPair, onOpen }: Props) {
+export function Pairs({ rows, axes, pair, ground: kind, tint, onPair, onOpen }: Props) {
   const [x, y] = pair.map((name) => axes.find((one) => one.name === name));
   const colour = useCallback((row: Row) => ramp(tint(row)), [tint]);
-  const cells = useMemo(() => (contour && x && y ? surface(rows, x, y, tint) : null), [contour, rows, x, y, tint]);
+  const grid = useMemo(() => {
+    if (!kind || !x || !y) return null;
+    return kind === "cells"
+      ? means(rows, x, y, tint)
+      : { across: CELLS, up: CELLS, shares: surface(rows, x, y, tint), edge: 0.6, whole: true };
+  }, [kind, rows, x, y, tint]);
   const ground = useCallback(
     ({ ctx }: Frame, at: (x: number, y: number) => [number, number]) => {
-      if (!cells) return;
+      if (!grid) return;
       ctx.globalAlpha = 0.45;
       const [[left, bottom], [right, top]] = [at(0, 0), at(1, 1)];
-      const [wide, high] = [(right - left) / CELLS, (bottom - top) / CELLS];
-      cells.forEach((share, cell) => {
-        ctx.fillStyle = ramp(Math.round(share * 12) / 12);
-        ctx.fillRect(left + (cell % CELLS) * wide, bottom - (Math.floor(cell / CELLS) + 1) * high, wide + 0.6, high + 0.6);
+      const [wide, high] = [(right - left) / grid.across, (bottom - top) / grid.up];
+      grid.shares.forEach((share, cell) => {
+        if (share === null) return;
+        ctx.fillStyle = ramp(grid.whole ? Math.round(share * 12) / 12 : share);
+        const [column, row] = [cell % grid.across, Math.floor(cell / grid.across) + 1];
+        ctx.fillRect(left + column * wide, bottom - row * high, wide + grid.edge, high + grid.edge);
       });
       ctx.globalAlpha = 1;
     },
-    [cells],
+    [grid],
   );
   const tiles = axes.flatMap((one, at) => axes.slice(at + 1).map((other) => [one, other] as const));
   return (
@@ -88,6 +96,34 @@ export function Pairs({ rows, axes, pair, contour, tint, onPair, onOpen }: Props
       )}
     </div>
   );
+}
+
+interface Grid {
+  across: number;
+  up: number;
+  /** From the lower left, row by row; null where there is no trial. */
+  shares: (number | null)[];
+  /** What is added to a cell, in pixels: less than 0 leaves a gap. */
+  edge: number;
+  whole: boolean;
+}
+
+const MOST_CELLS = 8;
+const cellsOf = (axis: Axis) => Math.min(MOST_CELLS, axis.kinds?.length ?? MOST_CELLS);
+
+/** The mean of the trials in each cell: of each pair of kinds, or of an eighth of each axis. */
+export function means(rows: Row[], x: Axis, y: Axis, tint: (row: Row) => number): Grid {
+  const [across, up] = [cellsOf(x), cellsOf(y)];
+  const sums = Array.from({ length: across * up }, () => ({ sum: 0, count: 0 }));
+  const cellAt = (place: number, many: number) => Math.min(many - 1, Math.floor(place * many));
+  for (const row of rows) {
+    const [left, bottom] = [placeOf(x, row), placeOf(y, row)];
+    if (left === null || bottom === null) continue;
+    const cell = sums[cellAt(bottom, up) * across + cellAt(left, across)]!;
+    cell.sum += tint(row);
+    cell.count += 1;
+  }
+  return { across, up, shares: sums.map(({ sum, count }) => (count ? sum / count : null)), edge: -2, whole: false };
 }
 
 /** Between the trials the mean of all, each weighted by the inverse fourth power of its distance (D. Shepard, 1968). */

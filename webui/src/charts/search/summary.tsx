@@ -105,13 +105,28 @@ const FEW = 20;
 /** Trials per hyperparameter below which a forest sees mostly chance. */
 const EACH = 5;
 
-export function Importances({ rows, axes, shareOf }: { rows: Row[]; axes: Axis[]; shareOf: (row: Row) => number }) {
+export function Importances({
+  rows,
+  axes,
+  shareOf,
+  onRanked,
+}: {
+  rows: Row[];
+  axes: Axis[];
+  shareOf: (row: Row) => number;
+  /** Is told the hyperparameters, the one that matters most first. */
+  onRanked: (names: string[]) => void;
+}) {
   const [found, setFound] = useState<Found | null>(null);
   // After the page was drawn: a forest takes a moment.
   useEffect(() => {
-    const timer = setTimeout(() => setFound(explain(rows, axes, shareOf)));
+    const timer = setTimeout(() => {
+      const found = explain(rows, axes, shareOf);
+      setFound(found);
+      onRanked(found.shares.map((one) => one.name));
+    });
     return () => clearTimeout(timer);
-  }, [rows, axes, shareOf]);
+  }, [rows, axes, shareOf, onRanked]);
   if (!found) return <Loading />;
   const enough = Math.max(FEW, EACH * found.shares.length);
   if (!found.shares.length) return <p className="ink2 sm inset">No hyperparameter differs between these trials.</p>;

@@ -1,13 +1,13 @@
 import { Link } from "react-router";
 
 import type { Agent, Slot } from "../../api/types";
-import { duration } from "../../parts/format";
+import { duration, little } from "../../parts/format";
 import { Button } from "../../ui/button";
 import { Facts } from "../../ui/card";
 import { Drawer } from "../../ui/drawer";
 import { Time } from "../../ui/text";
-import { useSwitches } from ".";
-import { type Holder, type Run, usePast } from "./facts";
+import { type Holder, type Run, type Use, usePast } from "./facts";
+import { useSwitches } from "./switches";
 
 const DAY_MS = 86_400_000;
 
@@ -15,10 +15,12 @@ export function AgentDrawer({
   agent,
   of,
   word,
+  uses,
   onClose,
   onStep,
 }: {
   agent: Agent;
+  uses: Use[];
   of: (slot: Slot) => Holder | null;
   word: (slot: Slot, holder: Holder | null) => string;
   onClose: () => void;
@@ -41,7 +43,36 @@ export function AgentDrawer({
           <SlotLine key={slot.id} agent={agent} slot={slot} holder={of(slot)} word={word} runs={past.get(`${agent.id} ${slot.id}`) ?? []} />
         ))}
       </ul>
+      <Processes agent={agent} uses={uses} />
     </Drawer>
+  );
+}
+
+const amount = (value: number | undefined, unit: string) => (value === undefined ? null : `${little(value)} ${unit}`);
+
+/** What each process on it uses, as it was sampled last. */
+function Processes({ agent, uses }: { agent: Agent; uses: Use[] }) {
+  const found = uses.flatMap((use) => use.processes.filter((one) => one.agentId === agent.id).map((one) => ({ use, one })));
+  if (!found.length) return null;
+  return (
+    <section aria-label={`Processes of ${agent.id}`}>
+      <h3 style={{ marginTop: 14 }}>Processes</h3>
+      <ul className="holders sm">
+        {found.map(({ use, one }) => (
+          <li key={`${use.taskId} ${one.name}`}>
+            <Link className="cut" to={`/experiments/${use.experimentId}/trials/${use.trialId}/profiler`} title={use.name}>
+              {use.experimentId} {use.name}
+            </Link>
+            {one.name !== agent.id && <span className="ink3 nowrap">{one.name.replace("rank", "rank ")}</span>}
+            <b className="nowrap">
+              {[amount(one.cpuCores, "cores"), amount(one.memoryGb, "GB"), amount(one.gpuMemoryGb, "GB of GPU")]
+                .filter(Boolean)
+                .join(" · ")}
+            </b>
+          </li>
+        ))}
+      </ul>
+    </section>
   );
 }
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
 import type { Agent } from "../../api/types";
-import { holders } from "./facts";
+import { heatOf, holders, loadOf, type Use } from "./facts";
 
 const slot = (id: string, container: string | null) => ({
   id,
@@ -29,4 +29,32 @@ test("trials of one experiment are one holder, and the largest comes first", () 
   ]);
   expect(of(one.slots["3"]!)?.id).toBe("7");
   expect(of(one.slots["4"]!)).toBeNull();
+});
+
+test("trials are called as their experiment", () => {
+  const { list } = holders([agent("c1")], tasks, new Map([[7, "vit sweep"]]));
+  expect(list.map((one) => one.name)).toEqual(["vit sweep"]);
+});
+
+test("the load of an agent is that of all runs on it, and not known where nothing was sampled", () => {
+  const uses: Use[] = [
+    {
+      taskId: "7.1",
+      experimentId: 7,
+      trialId: 1,
+      name: "sweep",
+      gpus: [
+        { agentId: "a", slotId: "0", percent: 90, memoryGb: 10 },
+        { agentId: "a", slotId: "1", percent: 50 },
+      ],
+      processes: [
+        { name: "rank0", agentId: "a", cpuCores: 1, memoryGb: 2 },
+        { name: "rank1", agentId: null, cpuCores: 8 },
+      ],
+    },
+  ];
+  expect(loadOf(uses, "a")).toEqual({ cpuCores: 1, memoryGb: 2, gpu: 70, gpuMemoryGb: 10 });
+  expect(loadOf(uses, "b")).toEqual({ cpuCores: null, memoryGb: null, gpu: null, gpuMemoryGb: null });
+  expect(heatOf(uses, "a", "0")).toBe(0.9);
+  expect(heatOf(uses, "a", "2")).toBeNull();
 });

@@ -1,9 +1,12 @@
 /** Agents, their slots and what is on them, as the pages of the cluster take them. */
 
-import { useMemo } from "react";
+import { useEffect, useMemo } from "react";
 
 import { useData } from "../../api/data";
 import type { Agent, Slot } from "../../api/types";
+
+export const slotsOf = (agent: Agent) => Object.values(agent.slots);
+export const isBusy = (slot: Slot) => slot.container !== null;
 
 export interface Pool {
   name: string;
@@ -46,13 +49,59 @@ export interface Holder {
   colour: string;
 }
 
+/** What a run uses of its hosts, as it was sampled last. */
+export interface Use {
+  taskId: string;
+  experimentId: number;
+  trialId: number | null;
+  name: string;
+  gpus: { agentId: string; slotId: string; percent?: number; memoryGb?: number }[];
+  processes: { name: string; agentId: string | null; cpuCores?: number; memoryGb?: number; gpuMemoryGb?: number }[];
+}
+
+/** What all runs on an agent use together; null where nothing was sampled. */
+export interface Load {
+  cpuCores: number | null;
+  memoryGb: number | null;
+  /** Mean of the GPUs that are held, in percent. */
+  gpu: number | null;
+  gpuMemoryGb: number | null;
+}
+
+const total = (values: (number | undefined)[]) => {
+  const known = values.filter((one): one is number => one !== undefined);
+  return known.length ? known.reduce((sum, one) => sum + one, 0) : null;
+};
+
+export function loadOf(uses: Use[], agent: string): Load {
+  const processes = uses.flatMap((one) => one.processes).filter((one) => one.agentId === agent);
+  const gpus = uses.flatMap((one) => one.gpus).filter((one) => one.agentId === agent);
+  const busy = gpus.flatMap((one) => one.percent ?? []);
+  return {
+    cpuCores: total(processes.map((one) => one.cpuCores)),
+    memoryGb: total(processes.map((one) => one.memoryGb)),
+    gpu: busy.length ? busy.reduce((sum, one) => sum + one, 0) / busy.length : null,
+    gpuMemoryGb: total(gpus.map((one) => one.memoryGb)),
+  };
+}
+
+/** How busy the GPU of a slot is, 0 to 1; null where that is not sampled. */
+export function heatOf(uses: Use[], agent: string, slot: string): number | null {
+  const found = uses.flatMap((one) => one.gpus).find((one) => one.agentId === agent && one.slotId === slot);
+  return found?.percent === undefined ? null : found.percent / 100;
+}
+
 /** Of a task of a trial; a task of another kind has none. */
 const experimentOf = (taskId: string) => (/^\d+\./.test(taskId) ? Number(taskId.split(".")[0]) : null);
 const COLOURS = 12;
 const REST_MS = 5000;
 
 /** Who holds each slot; colours go by the number of slots, so that the largest keep theirs. */
-export function holders(agents: Agent[], tasks: Tasks | undefined): { list: Holder[]; of: (slot: Slot) => Holder | null } {
+export function holders(
+  agents: Agent[],
+  tasks: Tasks | undefined,
+  names: ReadonlyMap<number, string> = new Map(),
+): { list: Holder[]; of: (slot: Slot) => Holder | null } {
   const byContainer = new Map(
     Object.values(tasks?.allocationIdToSummary ?? {}).flatMap((one) => one.resources.map((part) => [part.containerId, one] as const)),
   );
@@ -66,7 +115,7 @@ export function holders(agents: Agent[], tasks: Tasks | undefined): { list: Hold
     keys.set(slot.container.id, id);
     const there = found.get(id);
     if (there) there.slots += 1;
-    else found.set(id, { id, name: user.name, experiment, slots: 1, colour: "" });
+    else found.set(id, { id, name: (experiment !== null && names.get(experiment)) || user.name, experiment, slots: 1, colour: "" });
   }
   const list = [...found.values()].toSorted((a, b) => b.slots - a.slots || a.id.localeCompare(b.id));
   list.forEach((one, at) => {
@@ -75,13 +124,30 @@ export function holders(agents: Agent[], tasks: Tasks | undefined): { list: Hold
   return { list, of: (slot) => (slot.container ? (found.get(keys.get(slot.container.id) ?? "") ?? null) : null) };
 }
 
+const NO_USES: Use[] = [];
+/** Workers sample as often, and no event tells of it. */
+const SAMPLED_MS = 10_000;
+
+function useTick(every: number, go: () => unknown) {
+  useEffect(() => {
+    const timer = setInterval(() => !document.hidden && void go(), every);
+    return () => clearInterval(timer);
+  }, [every, go]);
+}
+
 export function useCluster() {
   const agents = useData<{ agents: Agent[] }>("agents", ["cluster"]);
   const tasks = useData<Tasks>("tasks", ["cluster"]);
   const pools = useData<{ resourcePools: Pool[] }>("resource-pools", ["cluster", "queue"]);
   const away = useData<{ agents: Away[] }>("cluster/away", ["cluster"]);
-  const held = useMemo(() => holders(agents.data?.agents ?? [], tasks.data), [agents.data, tasks.data]);
-  return { agents, pools: pools.data?.resourcePools ?? [], away: away.data?.agents ?? [], held };
+  const sampled = useData<{ uses: Use[] }>("cluster/use", ["cluster"], true, REST_MS);
+  useTick(SAMPLED_MS, sampled.refetch);
+  const uses = sampled.data?.uses ?? NO_USES;
+  const held = useMemo(() => {
+    const names = new Map(uses.map((one) => [one.experimentId, one.name]));
+    return holders(agents.data?.agents ?? [], tasks.data, names);
+  }, [agents.data, tasks.data, uses]);
+  return { agents, pools: pools.data?.resourcePools ?? [], away: away.data?.agents ?? [], held, uses };
 }
 
 /** The last day of each slot. */

@@ -32,6 +32,10 @@ interface Cause {
 }
 
 /** What failed in the last day, each with the line that says why. */
+/** Whether its words say more than the line itself does. */
+const isSaid = ({ words, said }: Cause) => words !== "" && !said.log.includes(words);
+const sentence = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
+
 export function Failures({ own }: { own: Node[] }) {
   const since = new Date(Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 24 * HOUR_MS).toISOString();
   const [seen, setSeen] = useState(() => Number(localStorage.getItem(SEEN) ?? 0));
@@ -52,15 +56,17 @@ export function Failures({ own }: { own: Node[] }) {
   };
   return (
     <Card
-      title="Failed in the last day"
+      title={
+        <>
+          Failed in the last day <Tag kind="bad">{String(total)}</Tag>
+        </>
+      }
+      label="Failed in the last day"
       flush
       more={
-        <>
-          <Tag kind="bad">{String(total)}</Tag>
-          <Button small kind="ghost" icon={<Check />} onClick={mark}>
-            Mark all as seen
-          </Button>
-        </>
+        <Button small kind="ghost" icon={<Check />} onClick={mark}>
+          Mark all as seen
+        </Button>
       }
     >
       <ul className="failures">
@@ -97,8 +103,8 @@ async function explain(id: number): Promise<Told | null> {
     const { cause } = await get<{ cause: Cause | null }>(`trials/${trial.id}/logs/cause`);
     if (cause) {
       const rank = cause.rankId === null ? "" : `rank ${cause.rankId}: `;
-      const first = cause.ranks.length > 1 ? `First of ${cause.ranks.length} ranks to fail` : "The first error";
-      const who = [first, cause.agentId && `on ${cause.agentId}`, cause.words].filter(Boolean).join(", ");
+      const first = cause.ranks.length > 1 ? `First of ${cause.ranks.length} ranks to fail` : "It failed";
+      const who = `${first}${cause.agentId ? ` on ${cause.agentId}` : ""}${isSaid(cause) ? `: ${cause.words}` : ""}`;
       return { trial: trial.id, text: `${rank}${cause.said.log}`, who, many };
     }
   } catch (error) {
@@ -144,7 +150,7 @@ function Failed({ one, menu }: { one: Experiment; menu: React.ReactNode }) {
           </div>
         )}
         <div className="sm ink3">
-          <Cut>{[found?.who, others, one.stateReason].filter(Boolean).join(". ")}</Cut>
+          <Cut>{[found?.who, others || sentence(one.stateReason.replace(/^all trials failed$/, ""))].filter(Boolean).join(". ")}</Cut>
         </div>
       </div>
       <span className="do">

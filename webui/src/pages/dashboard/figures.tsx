@@ -1,8 +1,9 @@
 import { useData } from "../../api/data";
 import type { Job } from "../../api/types";
-import { duration, number } from "../../parts/format";
+import { duration, little, number } from "../../parts/format";
 import { Figure, Figures } from "../../ui/figures";
 import { Bars, Meter } from "../../ui/meter";
+import { startsAt } from "../queue/facts";
 import { Spark } from "../../ui/spark";
 
 const REST_MS = 3000;
@@ -45,14 +46,11 @@ export function Answer({ user }: { user: string }) {
   const running = jobs.filter((one) => one.allocatedSlots > 0).toSorted((a, b) => b.allocatedSlots - a.allocatedSlots);
   const waiting = jobs.filter((one) => one.summary.state === "STATE_QUEUED");
   const longest = waiting.toSorted((a, b) => Date.parse(a.submissionTime) - Date.parse(b.submissionTime))[0];
+  const next = waiting.filter((one) => one.startsIn !== null).toSorted((a, b) => a.startsIn! - b.startsIn!)[0];
   const usage = used.data?.usage ?? [];
   const days = byDay(usage, DAYS, () => true);
   const mine = byDay(usage, DAYS, (one) => one.user === user);
-  const week = (of: number[]) =>
-    number(
-      of.slice(-WEEK).reduce((sum, one) => sum + one, 0),
-      3,
-    );
+  const week = (of: number[]) => little(of.slice(-WEEK).reduce((sum, one) => sum + one, 0));
   const rest = running.length - NAMED;
   return (
     <Figures>
@@ -95,7 +93,7 @@ export function Answer({ user }: { user: string }) {
       >
         {longest && (
           <span className="xs ink3 cut" title={longest.waitsFor}>
-            {longest.waitsFor}
+            {next ? `next start ${startsAt(next)}: ${next.name}` : longest.waitsFor}
           </span>
         )}
       </Figure>

@@ -20,6 +20,7 @@ import { type Column, Table } from "../../ui/table";
 import { Time } from "../../ui/text";
 import { Failures } from "./failures";
 import { Answer } from "./figures";
+import { FirstSteps } from "./first";
 import { Since } from "./since";
 import "./dashboard.css";
 
@@ -89,10 +90,16 @@ export function Dashboard() {
           {({ experiments }) =>
             experiments.length ? (
               <Recent rows={experiments} />
-            ) : (
-              <Empty icon={<FlaskConical className="l" />} title="No experiment yet" command="det experiment create config.yaml .">
-                Submit one, and watch it here.
+            ) : mine ? (
+              <Empty
+                icon={<FlaskConical className="l" />}
+                title="You have submitted nothing yet"
+                command="det experiment create config.yaml ."
+              >
+                What you submit stands here. Everyone shows what others run.
               </Empty>
+            ) : (
+              <FirstSteps />
             )
           }
         </Loaded>
@@ -106,21 +113,30 @@ function time({ experiment: one }: Row) {
   const state = stateName(one.state);
   if (isOver(one.state)) return `ran ${duration(one.duration)}`;
   if (state === "RUNNING" && one.progress && one.progress > 0.01 && one.duration > 0)
-    return `${duration((one.duration * (1 - one.progress)) / one.progress)} left`;
-  return <Time at={one.startTime} />;
+    return `${roughly((one.duration * (1 - one.progress)) / one.progress)} left`;
+  if (state === "QUEUED") return `waits ${roughly(one.duration)}`;
+  return (
+    <>
+      began <Time at={one.startTime} />
+    </>
+  );
 }
+
+const MINUTE = 60;
+/** In whole minutes, where there are some. */
+const roughly = (seconds: number) => duration(seconds < MINUTE ? seconds : Math.round(seconds / MINUTE) * MINUTE);
 
 const METRIC: Column<Row> = {
   id: "metric",
   head: "Metric",
-  width: 110,
+  width: 104,
   cell: ({ experiment }) => (
     <span className="cut ink3 sm" title={experiment.searcherMetric}>
       {experiment.searcherMetric}
     </span>
   ),
 };
-const TIME: Column<Row> = { id: "time", head: "Time", width: 116, cell: (row) => <span className="ink2">{time(row)}</span> };
+const TIME: Column<Row> = { id: "time", head: "Time", width: 124, cell: (row) => <span className="ink2">{time(row)}</span> };
 
 function Recent({ rows }: { rows: Row[] }) {
   const courses = useCourses(rows);
@@ -130,7 +146,7 @@ function Recent({ rows }: { rows: Row[] }) {
     return [
       column("id"),
       column("name"),
-      column("projectId"),
+      { ...column("projectId"), width: 118 },
       column("state"),
       column("progress"),
       column("numTrials"),

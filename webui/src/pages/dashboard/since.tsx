@@ -1,7 +1,7 @@
 import { useEffect, useState } from "react";
 
 import { useData } from "../../api/data";
-import { exact } from "../../parts/format";
+import { clock } from "../../parts/format";
 import { field } from "../../lists/query";
 import { StateIcon } from "../../ui/state";
 import { type Found, search } from ".";
@@ -42,10 +42,16 @@ export function Since({ user }: { user: string }) {
   const [done, lost] = [ended.data?.pagination.total ?? 0, failed.data?.pagination.total ?? 0];
   return (
     <span className="since">
-      <span>Since {exact(since.toISOString())}:</span>
-      <span>
-        <StateIcon state="COMPLETED" /> {done} of your experiments ended
-      </span>
+      {done + lost > 0 ? (
+        <span>Since {clock(since.getTime())}:</span>
+      ) : (
+        <span>Nothing of yours has ended since {clock(since.getTime())}.</span>
+      )}
+      {done > 0 && (
+        <span>
+          <StateIcon state="COMPLETED" /> {done} of your experiments ended
+        </span>
+      )}
       {lost > 0 && (
         <span>
           <StateIcon state="ERROR" /> {lost} failed

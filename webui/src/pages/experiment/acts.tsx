@@ -73,7 +73,7 @@ export function useActs(one: Experiment, trials: Trial[], cause: string | null) 
       : { name: "Archive", icon: <Archive />, not: NOT.archive(one), act: does("archive") },
     null,
     { name: "Stop after this batch", icon: <CircleStop />, not: NOT.cancel(one), act: does("cancel") },
-    { name: "Kill now", icon: <X />, danger: true, not: NOT.kill(one), act: does("kill") },
+    { name: "Kill", icon: <X />, danger: true, not: NOT.kill(one), act: does("kill") },
     { name: "Delete", icon: <Trash2 />, danger: true, not: NOT.delete(one), act: does("delete") },
   ];
   const offered = items.filter((item): item is MenuItem => item !== null && !item.not && item.name !== "Fork");

@@ -24,6 +24,9 @@ export interface Why {
   to: string;
 }
 
+/** Without the folder in which the platform ran it. */
+export const shortFile = (path: string) => path.replace(/^.*\/workdir\//, "");
+
 export const logOf = (trial: Trial) => `/experiments/${trial.experimentId}/trials/${trial.id}/logs`;
 
 /** Null while nobody knows, and where nothing failed. */
@@ -43,7 +46,7 @@ export function useWhy(trial: Trial | undefined): Why | null {
   return {
     who: told.rankId === null ? "It failed" : `Rank ${told.rankId} failed${several ? " first" : ""}`,
     line: told.said.log,
-    place: told.place ? `${told.place.file}:${told.place.line}` : "",
+    place: told.place ? `${shortFile(told.place.file)}, line ${told.place.line}` : "",
     to: `${logOf(failed)}?line=${told.said.id}`,
   };
 }

@@ -4,9 +4,8 @@ import { Link } from "react-router";
 
 import type { Experiment, Trial } from "../../api/types";
 import { type Chosen, slotColour } from "../../charts/colours";
-import { digits } from "../../charts/export";
 import type { Decision } from "../../charts/search/rungs";
-import { duration, flat, number, size } from "../../parts/format";
+import { digits, duration, flat, number, size } from "../../parts/format";
 import { State } from "../../ui/state";
 import type { Column } from "../../ui/table";
 import type { Value } from "../../ui/table/types";

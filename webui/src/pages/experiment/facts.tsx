@@ -3,8 +3,8 @@
 import { Link } from "react-router";
 
 import type { Experiment, Trial } from "../../api/types";
-import { digits, tickText } from "../../charts/export";
-import { duration, flat, isOver, number, stateName } from "../../parts/format";
+import { tickText } from "../../charts/export";
+import { clock, digits, duration, flat, isOver, number, stateName } from "../../parts/format";
 import { Figure, Figures } from "../../ui/figures";
 import { Meter } from "../../ui/meter";
 import { useForecast, useSpent } from "./spent";
@@ -97,13 +97,6 @@ function Best({ one, trials }: { one: Experiment; trials: Trial[] }) {
     />
   );
 }
-
-const clock = (at: number) => {
-  const day = new Date(at);
-  const today = day.toDateString() === new Date().toDateString();
-  const time = day.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", hour12: false });
-  return today ? time : `${day.toLocaleDateString(undefined, { day: "numeric", month: "short" })}, ${time}`;
-};
 
 function End({ one, spent, job }: { one: Experiment; spent: ReturnType<typeof useSpent>; job?: JobSummary }) {
   const found = useForecast(one, spent);

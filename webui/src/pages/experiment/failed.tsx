@@ -1,27 +1,14 @@
-import { SquareTerminal } from "lucide-react";
-
-import { LinkButton } from "../../ui/button";
 import { Note } from "../../ui/card";
 import type { Why } from "./cause";
 
 /** What went wrong, before all else. */
 export const FailedNote = ({ why, trial, reason }: { why: Why | null; trial?: number; reason: string }) => (
-  <Note
-    kind="error"
-    role="status"
-    action={
-      why && (
-        <LinkButton small to={why.to} icon={<SquareTerminal />}>
-          Open log
-        </LinkButton>
-      )
-    }
-  >
+  <Note kind="error" role="status">
     <b className="b">
       {why?.who ?? "It failed"}
       {trial === undefined ? "" : `, trial ${trial}`}.
     </b>{" "}
-    {reason}
+    {reason && `${reason.charAt(0).toUpperCase()}${reason.slice(1)}.`}
     {why && why.line !== reason && why.line && (
       <code className="cause-line" title={why.line}>
         {why.line}

@@ -1,3 +1,4 @@
+import { exact } from "../../parts/format";
 import { Link } from "react-router";
 
 import { useData } from "../../api/data";
@@ -14,12 +15,12 @@ export function Gone({ kind, id }: { kind: string; id: number | string }) {
       </h1>
       <Card>
         {found.error ? <p>Nobody has made it yet, or it is of another cluster.</p> : null}
-        <ul className="plain">
+        <ul>
           {found.data?.steps
             .filter((step, at) => at === 0 || step.actor.startsWith("user:") || step.reason.includes(" by "))
             .map((step) => (
               <li key={step.position}>
-                {step.what} on {new Date(step.time).toLocaleString()}
+                {step.what} on {exact(step.time)}
                 {step.reason && `: ${step.reason}`} <span className="actor">{step.actor}</span>
               </li>
             ))}

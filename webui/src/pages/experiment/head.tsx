@@ -7,6 +7,7 @@ import { isOver } from "../../parts/format";
 import { PageHead, usePlace } from "../../ui/page";
 import { Avatar, Cut, Time } from "../../ui/text";
 import { useActs } from "./acts";
+import { EditTags } from "./tags";
 import { firstFailed, logOf, useWhy } from "./cause";
 import { FailedNote } from "./failed";
 
@@ -22,8 +23,16 @@ export function tabTitle(one: Pick<Experiment, "name" | "state" | "progress" | "
   return `${Math.round(one.progress * 100)} % · ${one.name}`;
 }
 
+/** Whether the reason of its state says what the state does not: who stopped it, what it waits for. */
+const tells = (one: Experiment) =>
+  Boolean(one.stateReason) &&
+  !["STATE_ERROR", "STATE_COMPLETED", "STATE_RUNNING"].includes(one.state) &&
+  one.stateReason !== `submitted by ${one.username}`;
+
 export function Head({ one, trials }: { one: Experiment; trials: Trial[] }) {
   const failed = one.state === "STATE_ERROR" ? firstFailed(trials) : undefined;
+  const children =
+    useData<{ experiments: { experiment: Experiment }[] }>(CHILDREN(one.id), ["experiments"], false, REST_MS).data?.experiments ?? [];
   const why = useWhy(failed);
   const cause = why?.to ?? (failed ? logOf(failed) : null);
   usePlace({
@@ -41,6 +50,7 @@ export function Head({ one, trials }: { one: Experiment; trials: Trial[] }) {
         title={one.name}
         state={one.state}
         tags={[...one.labels, ...(one.archived ? ["archived"] : [])]}
+        tagged={<EditTags one={one} />}
         facts={[
           one.description && (
             <Cut key="said" width={460}>
@@ -53,8 +63,8 @@ export function Head({ one, trials }: { one: Experiment; trials: Trial[] }) {
           <span key="at">
             started <Time at={one.startTime} />
           </span>,
-          <Kin key="kin" one={one} />,
-          one.stateReason && one.state !== "STATE_ERROR" && (
+          one.forkedFrom || children.length ? <Kin key="kin" one={one} led={children} /> : null,
+          tells(one) && (
             <Cut key="why" width={420}>
               {one.stateReason}
             </Cut>
@@ -68,16 +78,13 @@ export function Head({ one, trials }: { one: Experiment; trials: Trial[] }) {
 }
 
 /** What it was forked from, and what came of it. */
-function Kin({ one }: { one: Experiment }) {
-  const children = useData<{ experiments: { experiment: Experiment }[] }>(CHILDREN(one.id), ["experiments"], false, REST_MS);
+function Kin({ one, led }: { one: Experiment; led: { experiment: Experiment }[] }) {
   const source = one.config.searcher?.source_trial_id as number | null | undefined;
-  const led = children.data?.experiments ?? [];
   const link = (id: number) => (
     <Link key={id} className="link" to={`/experiments/${id}/overview`}>
       {id}
     </Link>
   );
-  if (!one.forkedFrom && !led.length) return null;
   return (
     <span>
       <GitFork className="s" />{" "}

@@ -20,7 +20,7 @@ import { scalesOf } from "../../charts/search/scales";
 import { Tools } from "../../charts/tools";
 import { Segments } from "../../ui/button";
 import { Card } from "../../ui/card";
-import { Check, Select } from "../../ui/field";
+import { Select } from "../../ui/field";
 import { Popover } from "../../ui/menu";
 import { Empty } from "../../ui/status";
 import { Chip } from "../../ui/text";
@@ -177,6 +177,9 @@ function Curves({ chosen, judge, names, topics, one, rows }: Shown & { names: Na
   );
 }
 
+const GROUNDS = { "": "", contour: "1", cells: "c" };
+const groundOf = (key: string | null) => (key === "1" ? "contour" : key === "c" ? "cells" : "");
+
 function Two({ chosen, found, share, open, byRank, judge }: Shown) {
   const { params, set } = useLink();
   const pair: [string, string] = [params.get("px") ?? found.shown[0]?.name ?? "", params.get("py") ?? found.shown[1]?.name ?? ""];
@@ -202,13 +205,23 @@ function Two({ chosen, found, share, open, byRank, judge }: Shown) {
           ]}
           onChange={(cr) => set({ cr })}
         />
-        <Check label="Contour" checked={params.get("k") === "1"} onChange={(on) => set({ k: on ? "1" : "" })} />
+        <Select
+          small
+          label="Below"
+          value={groundOf(params.get("k"))}
+          options={[
+            ["", "nothing"],
+            ["cells", "heat cells"],
+            ["contour", "contour"],
+          ]}
+          onChange={(ground) => set({ k: GROUNDS[ground] })}
+        />
       </div>
       <Pairs
         rows={chosen}
         axes={found.shown}
         pair={pair}
-        contour={params.get("k") === "1"}
+        ground={groundOf(params.get("k"))}
         tint={share}
         onPair={([px, py]) => set({ px, py })}
         onOpen={open}

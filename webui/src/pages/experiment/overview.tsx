@@ -97,7 +97,7 @@ export function Nothing({ one }: { one: Experiment }) {
   return (
     <Card>
       <Empty title={ended ? "It ended before it reported anything" : "No metrics have been reported yet"}>
-        {ended ? one.stateReason || "Its log tells what it did." : "They appear here as soon as the script reports some."}
+        {ended ? "Its log tells what it did." : "They appear here as soon as the script reports some."}
       </Empty>
     </Card>
   );

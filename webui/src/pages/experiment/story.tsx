@@ -3,7 +3,7 @@ import { Link, useSearchParams } from "react-router";
 
 import { get, query } from "../../api/client";
 import { useData } from "../../api/data";
-import { duration } from "../../parts/format";
+import { duration, exact } from "../../parts/format";
 import { Button } from "../../ui/button";
 import { Card, Fold, Note } from "../../ui/card";
 import { Select } from "../../ui/field";
@@ -61,8 +61,8 @@ const Steps = ({ steps }: { steps: Step[] }) => (
 );
 
 const Moment = ({ at }: { at: string }) => (
-  <time dateTime={at} title={new Date(at).toLocaleString()}>
-    {new Date(at).toLocaleTimeString(undefined, { hourCycle: "h23" })}
+  <time dateTime={at} title={exact(at)}>
+    {new Date(at).toLocaleTimeString("en-GB")}
   </time>
 );
 
@@ -127,7 +127,7 @@ function TimelineCard({ id, topic }: { id: number; topic: string }) {
                     key={one.position}
                     className={one.what}
                     style={{ flexGrow: took(one) }}
-                    title={`${said(one)}, from ${new Date(one.since).toLocaleString()}: ${one.reason}`}
+                    title={`${said(one)}, from ${exact(one.since)}: ${one.reason}`}
                   />
                 ))}
               </div>

@@ -73,7 +73,7 @@ function useTrialActions(): (one: Trial) => MenuItems {
     const yes = await ask({
       title: `Kill trial ${one.id}?`,
       text: "It ends at once; what it has not saved is lost. Its experiment goes on.",
-      verb: "Kill now",
+      verb: "Kill",
       danger: true,
     });
     if (!yes) return;
@@ -87,7 +87,7 @@ function useTrialActions(): (one: Trial) => MenuItems {
       { name: "Open log", icon: <SquareTerminal />, to: `${place}/logs` },
       { name: "Checkpoints", icon: <Save />, to: `${place}/checkpoints` },
       null,
-      { name: "Kill now", icon: <X />, danger: true, not: isOver(one.state) ? "has ended" : undefined, act: () => void kill(one) },
+      { name: "Kill", icon: <X />, danger: true, not: isOver(one.state) ? "has ended" : undefined, act: () => void kill(one) },
     ];
   };
 }

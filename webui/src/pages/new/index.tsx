@@ -83,7 +83,7 @@ export function NewExperiment() {
 
   const wrong = checked.error ? wrongs(settled, checked.error instanceof Error ? checked.error.message : String(checked.error)) : [];
   const missing = isFork || code.files.length ? "" : "Choose its code first";
-  const not = missing || (checked.error ? "The configuration is not right yet" : checked.isPending ? "It is being looked at" : "");
+  const not = missing || (checked.error ? "The configuration is not valid yet" : checked.isPending ? "It is being checked" : "");
   const go = () =>
     submit.mutate({
       method: "POST",
@@ -101,7 +101,7 @@ export function NewExperiment() {
     <>
       <PageHead
         title="New experiment"
-        facts={["Everything is checked while you write; nothing starts before you submit it."]}
+        facts={["Checked while you write; nothing starts before you submit it."]}
         actions={
           <Button kind="primary" icon={<FlaskConical />} not={not} disabled={submit.isPending} onClick={go}>
             Submit
@@ -110,7 +110,7 @@ export function NewExperiment() {
       />
       {submit.error ? <Failure error={submit.error} /> : null}
       <div className="cols new">
-        <Card title="Configuration" flush more={<span className="sm ink3">Ctrl Space offers what may stand there</span>}>
+        <Card title="Configuration" flush more={<span className="sm ink3">Ctrl Space completes</span>}>
           <Editor text={text} onChange={setText} fields={fields.data?.fields ?? []} wrong={text === settled ? wrong : []} />
           <Verdict wrong={wrong} fine={checked.data !== undefined && !checked.error} />
         </Card>
@@ -127,9 +127,9 @@ export function NewExperiment() {
                 trials={trials.data?.trials ?? []}
               />
             ) : (
-              <p className="ink3">It is told once the configuration is right.</p>
+              <p className="ink3">Told once the configuration is valid.</p>
             )}
-            <Check label="Start it at once; else it waits, paused" checked={activate} onChange={setActivate} />
+            <Check label="Start as soon as it is submitted" checked={activate} onChange={setActivate} />
           </Card>
         </div>
       </div>
@@ -168,7 +168,7 @@ function Verdict({ wrong, fine }: { wrong: ReturnType<typeof wrongs>; fine: bool
     <div className="verdict" aria-live="polite">
       {fine && (
         <p className="good">
-          <CircleCheck className="s" /> It is right. What is not written has its default.
+          <CircleCheck className="s" /> Valid. Fields that are left out take their defaults.
         </p>
       )}
       {wrong.map((one) => (
@@ -201,7 +201,9 @@ function Plan({ found, pools, parent, trials }: { found: Checked; pools: Pool[];
           <Figure
             name="Cost"
             value={price || "not known"}
-            note={price ? `at the pace of ${parent!.id}` : parent ? `not to be told in ${wanted.unit}` : "nothing like it has run"}
+            note={
+              price ? `at the pace of ${parent!.id}` : parent ? `${parent.id} tells no pace in ${wanted.unit}` : "no earlier run to go by"
+            }
           />
         </Figures>
       )}

@@ -4,8 +4,8 @@ import { useRef } from "react";
 import { Link } from "react-router";
 
 import type { Experiment, Trial } from "../../api/types";
-import { digits, tickText } from "../../charts/export";
-import { ago, duration, isOver, number } from "../../parts/format";
+import { tickText } from "../../charts/export";
+import { ago, digits, duration, exact, isOver, number } from "../../parts/format";
 import { Figure, Figures } from "../../ui/figures";
 import { Meter } from "../../ui/meter";
 import { lengthOf } from "../experiment/lengths";
@@ -52,11 +52,15 @@ export function TrialFacts({ trial, one, place }: { trial: Trial; one?: Experime
         name="Restarts"
         value={trial.restarts}
         unit={one?.config.max_restarts === undefined ? undefined : `of ${one.config.max_restarts}`}
-        note={trial.restarts ? <Link to={`/experiments/${trial.experimentId}/trials/${trial.id}/story`}>why</Link> : "it has run through"}
+        note={trial.restarts ? <Link to={`/experiments/${trial.experimentId}/trials/${trial.id}/story`}>why</Link> : neverAgain(trial)}
       />
     </Figures>
   );
 }
+
+/** Why it was never started again. */
+const neverAgain = (trial: Trial) =>
+  trial.state === "STATE_ERROR" ? "it failed at its first try" : isOver(trial.state) ? "it ran through" : "none so far";
 
 function End({ trial, done }: { trial: Trial; done: number }) {
   const seen = useRef<[at: number, done: number] | null>(null);
@@ -65,7 +69,7 @@ function End({ trial, done }: { trial: Trial; done: number }) {
       <Figure
         name={trial.state === "STATE_ERROR" ? "Failed" : "Ended"}
         value={trial.endTime ? ago(trial.endTime) : "–"}
-        note={trial.endTime ? new Date(trial.endTime).toLocaleString() : undefined}
+        note={trial.endTime ? exact(trial.endTime) : undefined}
       />
     );
   const now = Date.now() / 1000;

@@ -69,6 +69,8 @@ export function useAxes(rows: Row[], metricName: string, scaling: "" | "linear" 
       from.delete(name);
       set({ h: writeNames(asked), i: writeNames(wanted) });
     },
+    /** The hyperparameters in this order, the metric behind them. */
+    order: (names: string[]) => set({ ao: writeNames(names) }),
     move: (name: string, to: number) => {
       const next = made.axes.map((axis) => axis.name).filter((one) => one !== name);
       next.splice(to, 0, name);

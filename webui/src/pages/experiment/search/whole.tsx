@@ -1,5 +1,8 @@
 /** A search at a glance: which values do well, which hyperparameters matter, and when. */
 
+import { ArrowDownWideNarrow } from "lucide-react";
+import { useCallback, useMemo, useState } from "react";
+
 import type { Trial } from "../../../api/types";
 import type { Name } from "../../../charts/names";
 import type { Axis, Brush } from "../../../charts/search/axes";
@@ -10,6 +13,7 @@ import type { Ending, Row } from "../../../charts/search/rows";
 import { Distribution, History, Importances } from "../../../charts/search/summary";
 import { Timeline } from "../../../charts/search/timeline";
 import { Visible } from "../../../charts/visible";
+import { Button } from "../../../ui/button";
 import type { Shown } from "./axes";
 import { Key, Part } from "./part";
 
@@ -37,6 +41,13 @@ export function Whole({
   endings: Map<number, Ending>;
   wanted?: string | null;
 }) {
+  const [ranked, setRanked] = useState<string[]>([]);
+  const rank = useCallback((names: string[]) => setRanked((known) => (known.join() === names.join() ? known : names)), []);
+  const slices = useMemo(() => {
+    const place = (axis: Axis) => (ranked.includes(axis.name) ? ranked.indexOf(axis.name) : ranked.length);
+    return found.shown.toSorted((a, b) => place(a) - place(b)).slice(0, SLICES);
+  }, [found.shown, ranked]);
+  const inOrder = found.shown.map((axis) => axis.name).join() === ranked.join();
   return (
     <>
       <div className="cols wide-left">
@@ -44,12 +55,26 @@ export function Whole({
           <Parallel {...controls} rows={rows} chosen={chosen} tint={share} onOpen={open} />
           <Key metric={found.metric} smaller={judge.smaller} />
         </Part>
-        <Part id="importance" title="Importance">
-          <Importances rows={chosen} axes={found.shown} shareOf={share} />
+        <Part
+          id="importance"
+          title="Importance"
+          said={
+            <Button
+              small
+              kind="ghost"
+              icon={<ArrowDownWideNarrow />}
+              not={inOrder ? "The axes are in this order" : undefined}
+              onClick={() => found.order(ranked)}
+            >
+              Order axes
+            </Button>
+          }
+        >
+          <Importances rows={chosen} axes={found.shown} shareOf={share} onRanked={rank} />
         </Part>
       </div>
       <div className="grid3">
-        {found.shown.slice(0, SLICES).map((axis) => (
+        {slices.map((axis) => (
           <Part key={axis.name} id={`slice ${axis.name}`} title={axis.name} said={axis.scale === "choice" ? "" : `${axis.scale} scale`}>
             <Visible name={axis.name} height={190}>
               {() => (

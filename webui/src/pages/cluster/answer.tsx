@@ -1,0 +1,74 @@
+import type { Agent } from "../../api/types";
+import { little } from "../../parts/format";
+import { Figure, Figures } from "../../ui/figures";
+import { Meter } from "../../ui/meter";
+import { isBusy, loadOf, type Pool, slotsOf, type Use } from "./facts";
+
+/** What is free, what works, what waits and what is broken. */
+export function Answer({ agents, pools, away, uses }: { agents: Agent[]; pools: Pool[]; away: number; uses: Use[] }) {
+  const slots = agents.flatMap(slotsOf);
+  const busy = slots.filter(isBusy).length;
+  const draining = slots.filter((one) => one.draining).length;
+  const off = slots.filter((one) => !one.enabled && !one.draining).length;
+  const waiting = pools.reduce((sum, one) => sum + one.stats.queuedCount, 0);
+  const running = pools.reduce((sum, one) => sum + one.stats.scheduledCount, 0);
+  const share = (many: number) => (slots.length ? many / slots.length : 0);
+  const whole = agents.filter((one) => one.enabled && slotsOf(one).every((slot) => slot.enabled && !isBusy(slot))).length;
+  return (
+    <Figures>
+      <Figure
+        name="Slots"
+        value={busy}
+        unit={`of ${slots.length} in use`}
+        note={[draining && `${draining} drain`, off && `${off} disabled`].filter(Boolean).join(", ") || "all can be used"}
+      >
+        <Meter
+          label={`${busy} of ${slots.length} slots in use`}
+          parts={[
+            { share: share(busy), colour: "var(--running)", title: `${busy} in use` },
+            { share: share(draining), colour: "var(--paused)", title: `${draining} drain` },
+            { share: share(off), colour: "var(--off)", title: `${off} disabled` },
+          ]}
+        />
+      </Figure>
+      <AtWork agents={agents} uses={uses} />
+      <Figure
+        name="Wholly free"
+        value={whole}
+        unit={whole === 1 ? "agent" : "agents"}
+        note={`${slots.length - busy - draining - off} free slots in all`}
+      />
+      <Figure name="Waiting" value={waiting} unit={waiting === 1 ? "job" : "jobs"} to="/jobs" note={`${running} run`} />
+      <Figure
+        name="Lost agents"
+        value={away}
+        unit="in the last week"
+        bad={away > 0}
+        note={away ? "what became of their trials is below" : "none was lost"}
+      />
+    </Figures>
+  );
+}
+
+/** How busy that is which is held; nothing where workers sample nothing. */
+function AtWork({ agents, uses }: { agents: Agent[]; uses: Use[] }) {
+  const loads = agents.map((one) => ({ id: one.id, ...loadOf(uses, one.id) }));
+  const gpus = loads.filter((one) => one.gpu !== null);
+  if (gpus.length) {
+    const mean = gpus.reduce((sum, one) => sum + one.gpu!, 0) / gpus.length;
+    const least = gpus.toSorted((a, b) => a.gpu! - b.gpu!)[0]!;
+    return (
+      <Figure
+        name="GPU at work"
+        value={`${Math.round(mean)} %`}
+        unit="mean of used slots"
+        note={gpus.length > 1 ? `${least.id} least: ${Math.round(least.gpu!)} %` : undefined}
+      />
+    );
+  }
+  const cores = loads.filter((one) => one.cpuCores !== null);
+  if (!cores.length) return null;
+  const all = cores.reduce((sum, one) => sum + one.cpuCores!, 0);
+  const memory = cores.reduce((sum, one) => sum + (one.memoryGb ?? 0), 0);
+  return <Figure name="CPU at work" value={little(all)} unit={all === 1 ? "core" : "cores"} note={`${little(memory)} GB of memory held`} />;
+}

@@ -1,0 +1,56 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { Ban, CirclePlay, Timer } from "lucide-react";
+import { createElement } from "react";
+
+import { send } from "../../api/client";
+import { useMe } from "../../api/data";
+import type { Agent } from "../../api/types";
+import { ask } from "../../ui/dialog";
+import type { MenuItems } from "../../ui/menu";
+import { failed, toast } from "../../ui/toast";
+import { isBusy, slotsOf } from "./facts";
+
+/** Whether something can be done with an agent or a slot, and how it is said. */
+export function useSwitches() {
+  const client = useQueryClient();
+  const admin = useMe().data?.user.admin ?? false;
+  const not = admin ? "" : "administrators may";
+  const put = async (path: string, verb: string, body: object | undefined, said: string) => {
+    try {
+      await send("POST", `${path}/${verb}`, body);
+      toast({ text: said });
+    } catch (error) {
+      failed(error);
+    }
+    void client.invalidateQueries();
+  };
+  const disable = async (agent: Agent) => {
+    const busy = slotsOf(agent).filter(isBusy).length;
+    const text = `What runs on ${busy} of its slots ends at once and is started again elsewhere. Drain lets it come to its end.`;
+    if (busy && !(await ask({ title: `Disable ${agent.id}?`, text, verb: "Disable", danger: true }))) return;
+    await put(`agents/${agent.id}`, "disable", undefined, `Disabled ${agent.id}`);
+  };
+  const items = (agent: Agent): MenuItems => [
+    {
+      name: "Drain",
+      icon: createElement(Timer),
+      not: not || (agent.enabled ? "" : "is off already"),
+      act: () => void put(`agents/${agent.id}`, "disable", { drain: true }, `${agent.id} drains: what runs there comes to its end`),
+    },
+    {
+      name: "Enable",
+      icon: createElement(CirclePlay),
+      not: not || (agent.enabled ? "is enabled" : ""),
+      act: () => void put(`agents/${agent.id}`, "enable", undefined, `Enabled ${agent.id}`),
+    },
+    null,
+    {
+      name: "Disable now",
+      icon: createElement(Ban),
+      danger: true,
+      not: not || (agent.enabled || agent.draining ? "" : "is disabled"),
+      act: () => void disable(agent),
+    },
+  ];
+  return { put, items, not: admin ? "" : "Only administrators may" };
+}

@@ -1,0 +1,72 @@
+/** The tags of an experiment: taken away by their cross, added by a name, those in use first. */
+
+import { Plus } from "lucide-react";
+import { useState } from "react";
+
+import { useData } from "../../api/data";
+import type { Experiment } from "../../api/types";
+import { Button } from "../../ui/button";
+import { TextField } from "../../ui/field";
+import { Popover } from "../../ui/menu";
+import { Chip } from "../../ui/text";
+import { useAct } from "../settings/change";
+
+const OFFERED = 12;
+
+export const EditTags = ({ one }: { one: Experiment }) => (
+  <Popover label="Edit tags" icon={<Plus />} text={one.labels.length ? undefined : "Tag"} kind="ghost" small>
+    <Tags one={one} />
+  </Popover>
+);
+
+function Tags({ one }: { one: Experiment }) {
+  const [name, setName] = useState("");
+  const act = useAct();
+  const used = useData<{ labels: string[] }>("experiment/labels");
+  const put = (labels: string[], said: string) => act("PATCH", `experiments/${one.id}`, { labels }, said);
+  const add = async (tag: string) => {
+    if (tag && !one.labels.includes(tag) && (await put([...one.labels, tag], `Tagged ${one.name} ${tag}`))) setName("");
+  };
+  const wanted = name.trim().toLowerCase();
+  const offered = (used.data?.labels ?? []).filter((tag) => !one.labels.includes(tag) && tag.toLowerCase().includes(wanted));
+  return (
+    <form
+      className="form tags-form"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void add(name.trim());
+      }}
+    >
+      {one.labels.length > 0 && (
+        <div className="chips">
+          {one.labels.map((tag) => (
+            <Chip
+              key={tag}
+              onRemove={() =>
+                void put(
+                  one.labels.filter((other) => other !== tag),
+                  `Took ${tag} off ${one.name}`,
+                )
+              }
+            >
+              {tag}
+            </Chip>
+          ))}
+        </div>
+      )}
+      <TextField label="New tag" value={name} onChange={setName} autoFocus />
+      {offered.length > 0 && (
+        <div className="chips">
+          {offered.slice(0, OFFERED).map((tag) => (
+            <Button key={tag} small onClick={() => void add(tag)}>
+              {tag}
+            </Button>
+          ))}
+        </div>
+      )}
+      <Button type="submit" kind="primary" small not={name.trim() ? undefined : "Write its name"}>
+        Add tag
+      </Button>
+    </form>
+  );
+}

@@ -1,0 +1,151 @@
+import { Link } from "react-router";
+
+import type { Job } from "../../api/types";
+import { duration } from "../../parts/format";
+import { State } from "../../ui/state";
+import type { Column } from "../../ui/table";
+import { Avatar, Cut, Time } from "../../ui/text";
+import { isExperiment, pageOf, startsAt, will } from "./facts";
+
+const since = (job: Job) => (Date.now() - Date.parse(job.submissionTime)) / 1000;
+
+const NAME: Column<Job> = {
+  id: "name",
+  head: "Job",
+  name: true,
+  cell: (job) => (
+    <Link className="cut" to={pageOf(job)} title={job.name}>
+      {job.name} <span className="sub">{isExperiment(job) ? job.entityId : "task"}</span>
+    </Link>
+  ),
+  value: (job) => job.name,
+};
+const STATE: Column<Job> = {
+  id: "state",
+  head: "State",
+  width: 128,
+  small: true,
+  cell: (job) => <State state={job.canStart ? job.summary.state : "CANNOT_START"} />,
+};
+const SLOTS: Column<Job> = {
+  id: "slots",
+  head: "Slots",
+  width: 76,
+  num: true,
+  small: true,
+  cell: (job) => `${job.allocatedSlots} / ${job.requestedSlots}`,
+  value: (job) => job.requestedSlots,
+};
+const BY: Column<Job> = {
+  id: "user",
+  head: "By",
+  width: 52,
+  cell: (job) => <Avatar name={job.username} small />,
+  value: (job) => job.username,
+};
+const POOL: Column<Job> = {
+  id: "pool",
+  head: "Pool",
+  width: 110,
+  cell: (job) => <Cut>{job.resourcePool}</Cut>,
+  value: (job) => job.resourcePool,
+};
+const REASON: Column<Job> = { id: "reason", head: "Waits for", wrap: true, cell: (job) => job.waitsFor };
+const STARTS: Column<Job> = {
+  id: "starts",
+  head: "Starts",
+  width: 108,
+  cell: (job) => <span className={job.canStart ? (job.startsIn === null ? "ink3" : "m") : "bad m"}>{startsAt(job)}</span>,
+  value: (job) => job.startsIn,
+};
+const WAITS: Column<Job> = {
+  id: "waits",
+  head: "Waits",
+  width: 84,
+  num: true,
+  cell: (job) => <span className="ink2">{duration(since(job))}</span>,
+  value: since,
+};
+const SUBMITTED: Column<Job> = {
+  id: "submitted",
+  head: "Submitted",
+  width: 124,
+  cell: (job) => (
+    <span className="ink2">
+      <Time at={job.submissionTime} />
+    </span>
+  ),
+  value: since,
+};
+const WILL: Column<Job> = {
+  id: "will",
+  head: "Will",
+  cell: (job) => <span className="ink2">{will(job)}</span>,
+  value: (job) => job.endsIn,
+};
+const PRIORITY: Column<Job> = {
+  id: "priority",
+  head: "Priority",
+  width: 78,
+  num: true,
+  cell: (job) => job.priority,
+  value: (job) => job.priority,
+};
+const WEIGHT: Column<Job> = {
+  id: "weight",
+  head: "Weight",
+  width: 78,
+  num: true,
+  cell: (job) => job.weight,
+  value: (job) => job.weight,
+};
+
+/** What decides who comes first, where that is not the same for all. */
+export const shares = (jobs: Job[], ranks: boolean): Column<Job>[] => {
+  const [one, of] = ranks ? [PRIORITY, (job: Job) => job.priority] : [WEIGHT, (job: Job) => job.weight];
+  return new Set(jobs.map(of)).size > 1 ? [one] : [];
+};
+
+/** `grip` stands before the place of a job that can be moved. */
+export const ofWaiting = (
+  grip: (job: Job) => React.ReactNode,
+  place: (job: Job) => number,
+  ordered: boolean,
+  several: boolean,
+  share: Column<Job>[],
+): Column<Job>[] => [
+  ...(ordered
+    ? [
+        {
+          id: "ahead",
+          head: "#",
+          width: 66,
+          cell: (job: Job) => (
+            <span className="nowrap">
+              {grip(job)} {place(job)}
+            </span>
+          ),
+        },
+      ]
+    : []),
+  { ...NAME, width: 220 },
+  STATE,
+  REASON,
+  STARTS,
+  ...share,
+  SLOTS,
+  ...(several ? [POOL] : []),
+  WAITS,
+  BY,
+];
+
+export const ofRunning = (several: boolean, share: Column<Job>[]): Column<Job>[] => [
+  NAME,
+  STATE,
+  WILL,
+  SLOTS,
+  ...share,
+  ...(several ? [POOL] : []),
+  SUBMITTED,
+  BY,
+];

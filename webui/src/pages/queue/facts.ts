@@ -1,0 +1,63 @@
+/** What the queue tells of its jobs, in words. */
+
+import type { Job } from "../../api/types";
+import { clock, duration } from "../../parts/format";
+
+export interface Pool {
+  name: string;
+  schedulerType: string;
+  stats: { queuedCount: number; scheduledCount: number };
+}
+
+/** Where a job of a kind is found in the REST API. */
+export const NOUNS: Record<string, string> = {
+  TYPE_EXPERIMENT: "experiments",
+  TYPE_COMMAND: "commands",
+  TYPE_TENSORBOARD: "tensorboards",
+  TYPE_NOTEBOOK: "notebooks",
+  TYPE_SHELL: "shells",
+};
+
+export const isWaiting = (job: Job) => job.summary.state === "STATE_QUEUED";
+export const called = (job: Job) => `${job.name} (${job.entityId})`;
+export const isExperiment = (job: Job) => job.type === "TYPE_EXPERIMENT";
+export const pageOf = (job: Job) =>
+  isExperiment(job) ? `/experiments/${job.entityId}/overview` : `/${NOUNS[job.type] ?? "tasks"}/${job.entityId}/logs`;
+
+/** A moment so many seconds from now. */
+const about = (seconds: number, now: number) => (seconds < 60 ? "now" : `about ${clock(now + seconds * 1000)}`);
+
+/** When a job that waits would begin. */
+export function startsAt(job: Job, now = Date.now()): string {
+  if (!job.canStart) return "never as it is";
+  return job.startsIn === null ? "not known yet" : about(job.startsIn, now);
+}
+
+/** What a job that runs will do. */
+export function will(job: Job): string {
+  if (job.endsIn !== null) return job.endsIn < 1 ? "ends now" : `ends in about ${duration(Math.ceil(job.endsIn / 60) * 60)}`;
+  return job.isPreemptible ? "end not known yet" : "runs until it is ended";
+}
+
+export interface Preview {
+  starts: string[];
+  leaves: string[];
+  startsIn: number | null;
+}
+
+/** What a move would lead to, in one sentence; `names` are of jobs by their ids. */
+export function consequence(job: Job, found: Preview, names: Map<string, string>, now = Date.now()): string {
+  const leaving = found.leaves.map((id) => names.get(id) ?? id);
+  const shown = leaving.slice(0, 3).join(", ") + (leaving.length > 3 ? ` and ${leaving.length - 3} more` : "");
+  const cost = leaving.length ? `${shown} ${leaving.length === 1 ? "is" : "are"} asked to save and leave.` : "Nothing is interrupted.";
+  const then = found.startsIn === null ? null : about(found.startsIn, now);
+  const before = startsAt(job, now);
+  const start = found.starts.includes(job.jobId)
+    ? "It starts at once."
+    : then === null
+      ? ""
+      : then === before || before === "not known yet"
+        ? `It starts ${then}.`
+        : `It starts ${then} instead of ${before.replace("about ", "")}.`;
+  return [cost, start].filter(Boolean).join(" ");
+}

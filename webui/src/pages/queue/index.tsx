@@ -1,0 +1,55 @@
+import { ListOrdered } from "lucide-react";
+import { useNavigate, useParams } from "react-router";
+
+import { query } from "../../api/client";
+import { useData } from "../../api/data";
+import type { Job } from "../../api/types";
+import { Card } from "../../ui/card";
+import { PageHead, usePlace } from "../../ui/page";
+import { Empty, Loaded } from "../../ui/status";
+import { Views } from "../../ui/tabs";
+import { isWaiting, type Pool } from "./facts";
+import { Lists } from "./lists";
+import "./queue.css";
+
+/** Jobs of all pools, or of one: who waits, for what and until when, and what runs. */
+export function Queue() {
+  const pool = useParams().pool;
+  usePlace({ crumbs: [{ name: "Queue", to: "/jobs" }, ...(pool ? [{ name: pool }] : [])] });
+  const found = useData<{ jobs: Job[] }>(`job-queues${query({ resourcePool: pool })}`, ["queue", "experiments", "cluster"]);
+  const pools = useData<{ resourcePools: Pool[] }>("resource-pools", ["queue", "cluster"]);
+  const navigate = useNavigate();
+  const jobs = found.data?.jobs ?? [];
+  const waiting = jobs.filter(isWaiting).length;
+  const running = jobs.length - waiting;
+  const all = pools.data?.resourcePools ?? [];
+  return (
+    <>
+      <PageHead
+        title="Queue"
+        beside={found.data && `${waiting} ${waiting === 1 ? "waits" : "wait"}, ${running} ${running === 1 ? "runs" : "run"}`}
+      />
+      {(all.length > 1 || pool) && (
+        <Views
+          name="Pools"
+          value={pool ?? ""}
+          views={[{ id: "", name: "All pools" }, ...all.map((one) => ({ id: one.name, name: one.name, count: one.stats.queuedCount }))]}
+          onChange={(id) => navigate(id ? `/resourcepool/${encodeURIComponent(id)}` : "/jobs")}
+        />
+      )}
+      <Loaded found={found}>
+        {({ jobs }) =>
+          jobs.length ? (
+            <Lists jobs={jobs} pools={all} several={!pool && all.length > 1} />
+          ) : (
+            <Card>
+              <Empty icon={<ListOrdered className="l" />} title="Nothing waits, nothing runs" command="det experiment create config.yaml .">
+                Jobs stand here from their submission to their end.
+              </Empty>
+            </Card>
+          )
+        }
+      </Loaded>
+    </>
+  );
+}

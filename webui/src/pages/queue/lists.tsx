@@ -1,0 +1,181 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { ArrowDown, ArrowUp, ArrowUpToLine, CircleStop, Gauge, X } from "lucide-react";
+import { useMemo, useState } from "react";
+
+import { send } from "../../api/client";
+import type { Job } from "../../api/types";
+import { Button } from "../../ui/button";
+import { Card } from "../../ui/card";
+import { ask } from "../../ui/dialog";
+import type { MenuItems } from "../../ui/menu";
+import { Table } from "../../ui/table";
+import { failed, toast } from "../../ui/toast";
+import { ofRunning, ofWaiting, shares } from "./columns";
+import { called, consequence, isExperiment, isWaiting, NOUNS, type Pool, type Preview } from "./facts";
+import { type Aim, Told, useMoving, wishOf } from "./moving";
+import { SetShare } from "./share";
+
+/** Changes of the queue: what they cost is asked for first, what they did is said with the way back. */
+function useChanges(jobs: Job[], names: Map<string, string>) {
+  const client = useQueryClient();
+  const put = (job: Job, wish: object) =>
+    send("POST", "job-queues", { updates: [{ jobId: job.jobId, ...wish }] }).finally(() => void client.invalidateQueries());
+  const change = async (job: Job, wish: object, said: string, back?: object) => {
+    try {
+      await put(job, wish);
+      toast({ text: said, undo: back && (() => put(job, back)) });
+    } catch (error) {
+      failed(error, called(job));
+    }
+  };
+  const move = async (aim: Aim) => {
+    const { job, other, ahead } = aim;
+    const where = `${ahead ? "ahead of" : "behind"} ${other.name}`;
+    try {
+      const found = await send<Preview>("POST", "job-queues/preview", { jobId: job.jobId, ...wishOf(aim) });
+      const told = consequence(job, found, names);
+      if (found.leaves.length && !(await ask({ title: `Move ${job.name} ${where}?`, text: told, verb: "Move" }))) return;
+      await change(job, wishOf(aim), `Moved ${job.name} ${where}. ${told}`, wayBack(jobs, job));
+    } catch (error) {
+      failed(error, called(job));
+    }
+  };
+  const end = async (job: Job, verb: "cancel" | "kill") => {
+    const lost = verb === "kill" ? "What it has not saved is lost." : "Its trials save their state, then they leave.";
+    const word = verb === "kill" ? "Kill" : "Stop";
+    const text = job.allocatedSlots ? `It holds ${job.allocatedSlots} slots. ${lost}` : "It waits, so nothing of it is lost but its place.";
+    if (!(await ask({ title: `${word} ${job.name}?`, text, verb: word, danger: true, cancel: "Keep" }))) return;
+    try {
+      await send("POST", `${NOUNS[job.type]}/${job.entityId}/${verb}`);
+      toast({ text: `${verb === "kill" ? "Killed" : "Stopping"} ${job.name}` });
+    } catch (error) {
+      failed(error, called(job));
+    }
+    void client.invalidateQueries();
+  };
+  return { change, move, end };
+}
+
+function placeOf(jobs: Job[], job: Job) {
+  const line = jobs.filter((one) => one.resourcePool === job.resourcePool);
+  const at = line.indexOf(job);
+  return { first: line[0]!, before: line[at - 1], after: line[at + 1] };
+}
+
+/** What puts a job where it stands now. */
+function wayBack(jobs: Job[], job: Job) {
+  const { before, after } = placeOf(jobs, job);
+  return after ? { aheadOf: after.jobId } : before && { behindOf: before.jobId };
+}
+
+export function Lists({ jobs, pools, several }: { jobs: Job[]; pools: Pool[]; several: boolean }) {
+  const [setting, setSetting] = useState<{ job: Job; what: "priority" | "weight" } | null>(null);
+  const waiting = useMemo(() => jobs.filter(isWaiting), [jobs]);
+  const running = useMemo(() => jobs.filter((one) => !isWaiting(one)), [jobs]);
+  const names = useMemo(() => new Map(jobs.map((one) => [one.jobId, one.name])), [jobs]);
+  const { change, move, end } = useChanges(jobs, names);
+  const scheduler = (job: Job) => pools.find((one) => one.name === job.resourcePool)?.schedulerType ?? "";
+  const ranks = (job: Job) => scheduler(job).endsWith("PRIORITY");
+  const moving = useMoving(waiting, ranks, (aim) => void move(aim));
+  const items = (job: Job): MenuItems => {
+    const { first, before, after } = placeOf(jobs, job);
+    const unordered = ranks(job) ? "" : "this pool has no order";
+    const to = (name: string, icon: React.ReactNode, other: Job | undefined, ahead: boolean, none: string) => ({
+      name,
+      icon,
+      not: unordered || (other && other !== job ? "" : none),
+      act: () => other && void move({ job, other, ahead }),
+    });
+    const what = ranks(job) ? "priority" : "weight";
+    const shared = ranks(job) || scheduler(job).endsWith("FAIR_SHARE");
+    return [
+      to("Move to the front", <ArrowUpToLine />, first, true, "is the first"),
+      to("Move up", <ArrowUp />, before, true, "is the first"),
+      to("Move down", <ArrowDown />, after, false, "is the last"),
+      null,
+      {
+        name: `Set the ${what}`,
+        icon: <Gauge />,
+        not: shared ? "" : "this pool takes turns",
+        act: () => setSetting({ job, what }),
+      },
+      null,
+      ...(isExperiment(job) ? [{ name: "Stop after this batch", icon: <CircleStop />, act: () => void end(job, "cancel") }] : []),
+      { name: "Kill", icon: <X />, danger: true, act: () => void end(job, "kill") },
+    ];
+  };
+  const up = (job: Job) => {
+    const before = waiting.filter((one) => one.resourcePool === job.resourcePool)[
+      waiting.filter((one) => one.resourcePool === job.resourcePool).indexOf(job) - 1
+    ];
+    return (
+      before &&
+      ranks(job) && (
+        <Button
+          small
+          icon={<ArrowUp />}
+          aria-label={`Move ${called(job)} up`}
+          onClick={() => void move({ job, other: before, ahead: true })}
+        >
+          Up
+        </Button>
+      )
+    );
+  };
+  const ordered = waiting.some(ranks);
+  const share = shares(jobs, jobs.some(ranks));
+  const common = { id: (job: Job) => job.jobId, called, actions: items };
+  return (
+    <>
+      <Card
+        title="Waiting"
+        count={waiting.length || undefined}
+        flush
+        more={ordered ? "in order of start; drag to reorder" : "in order of submission"}
+      >
+        {moving.aim && <Told aim={moving.aim} names={names} />}
+        {waiting.length ? (
+          // biome-ignore lint/a11y/noStaticElementInteractions: the grips in it are the buttons; this is where they may be dropped
+          <div onDragOver={moving.over} onDrop={moving.drop}>
+            <Table
+              name="Waiting jobs"
+              rows={waiting}
+              columns={ofWaiting(moving.grip, (job) => waiting.indexOf(job) + 1, ordered, several, share)}
+              act={ordered ? up : undefined}
+              actWidth={ordered ? 106 : undefined}
+              className={moving.mark}
+              store="queue waiting"
+              {...common}
+            />
+          </div>
+        ) : (
+          <p className="pad ink2">Nothing waits.</p>
+        )}
+      </Card>
+      <Card title="Running" flush more={counted(running)}>
+        {running.length ? (
+          <Table name="Running jobs" rows={running} columns={ofRunning(several, share)} store="queue running" {...common} />
+        ) : (
+          <p className="pad ink2">Nothing runs.</p>
+        )}
+      </Card>
+      {setting && (
+        <SetShare
+          {...setting}
+          onClose={() => setSetting(null)}
+          onSet={(value) => {
+            setSetting(null);
+            void change(setting.job, { [setting.what]: value }, `${setting.job.name} has the ${setting.what} ${value}`, {
+              [setting.what]: setting.job[setting.what],
+            });
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+function counted(running: Job[]): string {
+  const slots = running.reduce((sum, one) => sum + one.allocatedSlots, 0);
+  return slots === 1 ? "1 slot" : `${slots} slots`;
+}

@@ -1,0 +1,105 @@
+/** A job is moved by dragging its grip or by the arrow keys on it; where it would go is told before it goes there. */
+
+import { useQuery } from "@tanstack/react-query";
+import { GripVertical } from "lucide-react";
+import { type DragEvent, type KeyboardEvent, useState } from "react";
+
+import { send } from "../../api/client";
+import type { Job } from "../../api/types";
+import { Note } from "../../ui/card";
+import { called, consequence, type Preview } from "./facts";
+
+/** Where a job would go: ahead of or behind another one of its pool. */
+export interface Aim {
+  job: Job;
+  other: Job;
+  ahead: boolean;
+}
+
+export const wishOf = ({ other, ahead }: Aim) => (ahead ? { aheadOf: other.jobId } : { behindOf: other.jobId });
+
+/** Those among which a job has a place, and the place that is `by` further on. */
+function stepped(jobs: Job[], aim: Aim | null, job: Job, by: -1 | 1): Aim | null {
+  const line = jobs.filter((one) => one.resourcePool === job.resourcePool);
+  const at = line.indexOf(job);
+  const others = line.filter((one) => one !== job);
+  const place = aim ? others.indexOf(aim.other) + (aim.ahead ? 0 : 1) : at;
+  const next = Math.max(0, Math.min(others.length, place + by));
+  if (next === at || !others.length) return null;
+  return next < at ? { job, other: others[next]!, ahead: true } : { job, other: others[next - 1]!, ahead: false };
+}
+
+export function useMoving(jobs: Job[], canMove: (job: Job) => boolean, onMove: (aim: Aim) => void) {
+  const [dragged, setDragged] = useState<Job | null>(null);
+  const [aim, setAim] = useState<Aim | null>(null);
+  const stop = () => {
+    setDragged(null);
+    setAim(null);
+  };
+  const make = () => {
+    if (aim) onMove(aim);
+    stop();
+  };
+  const press = (event: KeyboardEvent, job: Job) => {
+    const by = { ArrowUp: -1 as const, ArrowDown: 1 as const }[event.key];
+    if (by) setAim(stepped(jobs, aim?.job === job ? aim : null, job, by));
+    else if (event.key === "Enter" || event.key === " ") make();
+    else if (event.key === "Escape") stop();
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  const over = (event: DragEvent) => {
+    const row = (event.target as Element).closest<HTMLElement>("tr[data-id]");
+    const other = jobs.find((one) => one.jobId === row?.dataset.id);
+    if (!dragged || !row || !other || other.resourcePool !== dragged.resourcePool) return;
+    event.preventDefault();
+    const box = row.getBoundingClientRect();
+    const ahead = event.clientY < box.top + box.height / 2;
+    if (other === dragged) setAim(null);
+    else if (aim?.other !== other || aim.ahead !== ahead) setAim({ job: dragged, other, ahead });
+  };
+  const grip = (job: Job) =>
+    canMove(job) && (
+      <button
+        type="button"
+        className="grab"
+        draggable
+        aria-label={`Move ${called(job)}: arrow keys choose its place, Enter moves it`}
+        data-tip="Drag, or press the arrow keys"
+        onDragStart={(event) => {
+          event.dataTransfer.effectAllowed = "move";
+          event.dataTransfer.setData("text/plain", job.name);
+          setDragged(job);
+        }}
+        onDragEnd={stop}
+        onKeyDown={(event) => press(event, job)}
+        onBlur={() => !dragged && setAim(null)}
+      >
+        <GripVertical className="s" />
+      </button>
+    );
+  const mark = (job: Job) => (aim?.other === job ? (aim.ahead ? "aim-above" : "aim-below") : aim?.job === job ? "aims" : "");
+  return { aim, grip, mark, over, drop: make };
+}
+
+/** What the move that is aimed at would lead to. */
+export function Told({ aim, names }: { aim: Aim; names: Map<string, string> }) {
+  const wish = { jobId: aim.job.jobId, ...wishOf(aim) };
+  const found = useQuery({
+    queryKey: ["preview", wish],
+    queryFn: () => send<Preview>("POST", "job-queues/preview", wish),
+    staleTime: 2000,
+    retry: false,
+  });
+  return (
+    <div className="told" role="status">
+      <Note kind={found.error ? "warn" : "info"}>
+        <b className="b">
+          {aim.job.name} {aim.ahead ? "ahead of" : "behind"} {aim.other.name}.
+        </b>{" "}
+        {found.error ? found.error.message : found.data ? consequence(aim.job, found.data, names) : "…"}
+      </Note>
+    </div>
+  );
+}
