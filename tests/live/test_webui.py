@@ -218,6 +218,10 @@ PAGES = (
     "/settings/tokens",
     "/settings/users",
     "/settings/groups",
+    "/settings/quotas",
+    "/experiments/new",
+    "/experiments/compare?e={id}",
+    "/experiments/{id}/hyperparameters?v=pairs&k=c",
     "/system/events?view=health",
     "/nothing/is/here",
 )

@@ -243,7 +243,7 @@ def test_the_view_of_a_search_is_in_its_link(cluster, signed_in, search):
     other = signed_in(cluster)
     same(page, other, ["#parallel .drawing", "#importance"])
     page.get_by_role("button", name="Pairs", exact=True).click()
-    page.get_by_label("Contour").check()
+    page.get_by_label("Below").select_option("contour")
     same(page, other, ["#pairs .drawing"])
     page.get_by_role("button", name="Learning curves").click()
     chart(page, "loss")

@@ -283,13 +283,13 @@ def test_a_slot_is_drained_and_opened_again_by_administrators(page):
 
 
 def test_the_queue_is_changed(page, create, cluster):
-    ids = [create(f"queued-{n}", SLEEPS, wait=False, resources={"slots_per_trial": 2}) for n in range(3)]
+    ids = [create(f"in-line-{n}", SLEEPS, wait=False, resources={"slots_per_trial": 2}) for n in range(3)]
     page.goto("/det/jobs")
-    rows = page.get_by_role("row", name=re.compile("queued-"))
+    rows = page.get_by_role("row", name=re.compile("in-line-"))
     expect(rows).to_have_count(3)
-    waiting = page.get_by_role("row", name=re.compile(f"queued-2.*{ids[2]}"))
+    waiting = page.get_by_role("row", name=re.compile(f"in-line-2.*{ids[2]}"))
     expect(waiting).to_contain_text(re.compile("slot"))
-    menu = waiting.get_by_role("button", name=f"Actions of queued-2 ({ids[2]})")
+    menu = waiting.get_by_role("button", name=f"Actions of in-line-2 ({ids[2]})")
     menu.click()
     page.get_by_role("menuitem", name="Set the weight").click()
     page.get_by_role("spinbutton", name="Weight").fill("3")
@@ -478,3 +478,26 @@ def test_everybody_can_use_every_list(page, create, scheme):
     page.keyboard.press("?")
     look("keys")
     assert found == {}
+
+
+def test_tags_are_edited_where_they_stand_and_acts_found_by_tab(page, create, cluster):
+    id = create("to-be-tagged")
+    page.goto(f"/det/experiments/{id}/overview")
+    page.get_by_role("button", name="Tag", exact=True).click()
+    panel = page.get_by_role("dialog", name="Edit tags")
+    panel.get_by_label("New tag").fill("nightly")
+    page.keyboard.press("Enter")
+    expect(panel.get_by_role("button", name="Remove nightly")).to_be_visible()
+    wait_for(lambda: cluster.experiment(id)["labels"] == ["nightly"], 20, "the tag")
+    panel.get_by_role("button", name="Remove nightly").click()
+    wait_for(lambda: cluster.experiment(id)["labels"] == [], 20, "the tag to be gone")
+    page.keyboard.press("Escape")
+    page.goto("/det/dashboard")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("to-be-tagged")
+    expect(page.get_by_role("option", name=re.compile("to-be-tagged"))).to_be_visible()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("option", name=re.compile("^Kill"))).to_contain_text("has ended")
+    page.keyboard.type("archive")
+    page.keyboard.press("Enter")
+    wait_for(lambda: cluster.experiment(id)["archived"], 20, "the archive")

@@ -12,6 +12,7 @@ import { ChartMenu } from "./menu";
 import { useOwn, usePins } from "./own";
 import { type Mark, Plot, type Ticks } from "./plot";
 import { Picked, type Spot } from "./point";
+import type { Rule } from "./rules";
 import { css } from "./theme";
 import { type At, Tip } from "./tip";
 import { PointTable } from "./values";
@@ -25,6 +26,7 @@ export interface ChartProps {
   log?: boolean;
   band?: boolean;
   marks?: Mark[];
+  rules?: Rule[];
   height?: number;
   /** Whether less is better; null where nobody knows. */
   smaller?: boolean | null;
@@ -43,7 +45,7 @@ const FULL_CHROME_PX = 150;
 const USUAL_PX = 190;
 
 export function Chart(props: ChartProps) {
-  const { title, said, lines, axis, band = true, marks = [], busy = false, zoom, onZoom, onOpen, place, below } = props;
+  const { title, said, lines, axis, band = true, marks = [], rules, busy = false, zoom, onZoom, onOpen, place, below } = props;
   const [own, change] = useOwn(title);
   const [full, setFull] = useFull(title);
   const { pinned, pin } = usePins();
@@ -114,6 +116,7 @@ export function Chart(props: ChartProps) {
             log={log}
             band={band}
             marks={marks}
+            rules={rules}
             height={height}
             ticks={ticks}
             name={`${title} over ${axisName(axis)}; the same as text: As table, in its menu`}

@@ -12,6 +12,7 @@ import { timedAxis, useView, type View, writeRange } from "./link";
 import type { Looks } from "./looks";
 import { isProfile } from "./names";
 import type { Mark } from "./plot";
+import type { Rule } from "./rules";
 import { type Part, useSeries, widthFor } from "./series";
 
 /** A trial as charts know it. */
@@ -46,6 +47,8 @@ export interface Shared {
   topics: string[];
   /** Group of every trial, where they are drawn as the mean of each. */
   together?: Looks | null;
+  /** Upright lines: where the search judged, where a trial was started again. */
+  rules?: Rule[];
 }
 
 const SERVER_X: Record<string, string> = { since: "time" };
@@ -105,7 +108,7 @@ export function MetricChart({
   height?: number;
   below?: ReactNode;
 }) {
-  const { trials, looks, hidden = NONE, topics, together } = shared;
+  const { trials, looks, hidden = NONE, topics, together, rules } = shared;
   const page = useView();
   const x = timed ? timedAxis(page.x) : page.x;
   const view = { ...page, x, zoom: x === page.x ? page.zoom : null };
@@ -136,6 +139,7 @@ export function MetricChart({
       log={view.log}
       band={view.band || Boolean(together)}
       marks={marks}
+      rules={rules}
       zoom={view.zoom}
       height={height}
       smaller={searched ? smaller : null}

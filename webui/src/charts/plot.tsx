@@ -10,6 +10,7 @@ import { light, lighted, onLit } from "./light";
 import { type Extent, type Line, nearestOf } from "./lines";
 import "./charts.css";
 import { FONT, paint, paintLit, roomFor } from "./paint";
+import { paintRules, type Rule } from "./rules";
 import { css, onTheme } from "./theme";
 import { scaleTo } from "./trace";
 
@@ -31,6 +32,7 @@ export interface PlotProps {
   log: boolean;
   band: boolean;
   marks: Mark[];
+  rules?: Rule[];
   height: number;
   name: string;
   /** x under the cross hair of this or another chart of the page; null when there is none. */
@@ -84,7 +86,7 @@ export function Plot(props: PlotProps) {
   useEffect(() => {
     if (document.hidden) waits.current = true;
     else if (plot.current) show(plot.current, props);
-  }, [props.lines, props.extent, props.band, props.marks]);
+  }, [props.lines, props.extent, props.band, props.marks, props.rules]);
   useEffect(() => {
     const back = () => {
       if (document.hidden || !waits.current || !plot.current) return;
@@ -168,6 +170,7 @@ function options(now: { current: PlotProps }, width: number): uPlot.Options {
       draw: [
         (u) => {
           if (axis === "time") ticked.x = timeTicks(u);
+          paintRules(u, now.current.rules ?? [], axis, now.current.extent.x);
           paint(u, now.current);
           paintLit(u, now.current, lighted());
         },

@@ -4,9 +4,10 @@ import { useSearchParams } from "react-router";
 import { useData } from "../api/data";
 import { type Reason, useHealth } from "../api/health";
 import { exact } from "../parts/format";
-import { Card, Note } from "../ui/card";
+import { Card } from "../ui/card";
 import { Figure, Figures } from "../ui/figures";
 import { PageHead, usePlace } from "../ui/page";
+import { StateIcon } from "../ui/state";
 import { Empty, Loaded } from "../ui/status";
 import { type Column, Table } from "../ui/table";
 import { Views } from "../ui/tabs";
@@ -66,7 +67,6 @@ interface Report {
   status: string;
   position: number;
   time: string;
-  database: unknown;
   parts: Record<string, unknown>;
 }
 interface Parked {
@@ -91,11 +91,14 @@ const PARKED: Column<Parked>[] = [
   { id: "since", head: "Since", width: 170, cell: (one) => exact(one.since), value: (one) => one.since },
 ];
 
+const SIGNS: Record<string, string> = { up: "COMPLETED", degraded: "PAUSED" };
+
 function Health() {
   const { health } = useHealth();
   const report = useData<Report>("master/health", ["cluster"], true);
   const parked = useData<{ parked: Parked[] }>("master/parked", ["cluster"]);
   const reasons = health?.reasons ?? [];
+  const parts = Object.entries(report.data?.parts ?? {});
   const held = parked.data?.parked ?? [];
   return (
     <>
@@ -119,7 +122,18 @@ function Health() {
           bad={held.length > 0}
           note={held.length ? "each with its reason below" : "everything could be decided"}
         />
-        <Figure name="Database" value={String(report.data?.database ?? "…")} />
+        <Figure
+          name="Parts that work"
+          value={parts.filter(([, state]) => state === "up").length}
+          unit={`of ${parts.length}`}
+          bad={parts.some(([, state]) => state === "down")}
+          note={
+            parts
+              .filter(([, state]) => state !== "up")
+              .map(([name, state]) => `${name} ${state}`)
+              .join(", ") || "all are up"
+          }
+        />
       </Figures>
       <Card title="Conditions" count={reasons.length} flush>
         {reasons.length ? (
@@ -136,17 +150,19 @@ function Health() {
         </Card>
       )}
       <Card title="Parts">
-        <div className="chips">
-          {Object.entries(report.data?.parts ?? {}).map(([name, state]) => (
-            <span key={name} className="tag">
-              {name}: {String(state)}
+        <div className="parts">
+          {parts.map(([name, state]) => (
+            <span key={name} className="part">
+              <StateIcon state={SIGNS[String(state)] ?? "ERROR"} /> <b className="m">{name}</b>{" "}
+              <span className="ink3">{String(state)}</span>
             </span>
           ))}
         </div>
       </Card>
-      <Note kind="info">
-        More, from the command line: <Copyable text="det master health" /> <Copyable text="det master logs --follow" />
-      </Note>
+      <p className="ink3 sm more-of">
+        In a terminal: <Copyable text="det master health" /> <Copyable text="det master parked" />{" "}
+        <Copyable text="det master logs --follow" />
+      </p>
     </>
   );
 }

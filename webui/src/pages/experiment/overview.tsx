@@ -11,7 +11,9 @@ import { useLink } from "../../charts/link";
 import { looksOf } from "../../charts/looks";
 import { useCurves } from "../../charts/metric";
 import { useNames } from "../../charts/names";
-import { Rungs } from "../../charts/search/rungs";
+import { tickText } from "../../charts/export";
+import type { Rule } from "../../charts/rules";
+import { type Brackets, Rungs } from "../../charts/search/rungs";
 import { TrialList } from "../../charts/trials";
 import { isOver } from "../../parts/format";
 import { Card } from "../../ui/card";
@@ -20,6 +22,7 @@ import { ExperimentFacts, type JobSummary } from "./facts";
 import { isSmaller, useListed, waysOf } from "./listed";
 import { scalesOf } from "../../charts/search/scales";
 import { useRungs } from "./decided";
+import { lengthOf } from "./lengths";
 
 const Hyperparameters = lazy(() => import("./hyperparameters").then((found) => ({ default: found.Hyperparameters })));
 
@@ -58,6 +61,7 @@ export function Overview({ one, trials, topics, job }: Shown) {
     return ranked.filter((id) => wanted.has(id)).flatMap((id) => known.get(id) ?? []);
   }, [ranked, most, choice.chosen, trials]);
   const curves = useCurves(drawn, (trial) => (stopped.has(trial.id) ? { end: "stopped" } : {}));
+  const rules = useMemo(() => rulesOf(one, brackets), [one, brackets]);
   const open = (id: number) => navigate(`/experiments/${one.id}/trials/${id}/overview`);
   return (
     <>
@@ -75,6 +79,7 @@ export function Overview({ one, trials, topics, job }: Shown) {
               looks={looks}
               hidden={choice.hidden}
               together={groups}
+              rules={rules}
               ways={waysOf(all, one.searcherMetric)}
               none={<Nothing one={one} />}
               below={<Kinds looks={groups ?? looks} by={together || by} smaller={smaller} drawn={curves.length} all={all.length} />}
@@ -89,6 +94,14 @@ export function Overview({ one, trials, topics, job }: Shown) {
       </div>
     </>
   );
+}
+
+/** Where the search judges, as long as it counts in batches. */
+function rulesOf(one: Experiment, brackets: Brackets): Rule[] {
+  const { unit } = lengthOf(one.config.searcher?.max_length);
+  if (unit && unit !== "batches") return [];
+  const lengths = [...new Set(brackets.flatMap((rungs) => rungs.slice(0, -1).map((rung) => rung.length)))].toSorted((a, b) => a - b);
+  return lengths.map((at) => ({ axis: "batches", at, label: `rung at ${tickText(at)}` }));
 }
 
 /** Where nothing was reported: it may still come, or it never will. */

@@ -1,4 +1,4 @@
-import { KeyRound, Keyboard, MonitorSmartphone, Palette, User as Person, Users as People, UsersRound } from "lucide-react";
+import { Gauge, KeyRound, Keyboard, MonitorSmartphone, Palette, User as Person, Users as People, UsersRound } from "lucide-react";
 import type { ReactNode } from "react";
 import { Link, useParams } from "react-router";
 
@@ -10,6 +10,7 @@ import { Sessions, Tokens } from "./access";
 import { KeySettings, Look } from "./look";
 import { Profile } from "./profile";
 import { Groups } from "./groups";
+import { Quotas } from "./quotas";
 import { Users } from "./users";
 import "./settings.css";
 
@@ -28,6 +29,7 @@ const PARTS: Part[] = [
   { id: "tokens", name: "API tokens", icon: <KeyRound />, show: () => <Tokens /> },
   { id: "users", name: "Users", icon: <People />, show: (user) => <Users admin={user.admin} /> },
   { id: "groups", name: "Groups", icon: <UsersRound />, show: (user) => <Groups admin={user.admin} /> },
+  { id: "quotas", name: "Quotas", icon: <Gauge />, show: (user) => <Quotas admin={user.admin} /> },
 ];
 
 export function Settings() {

@@ -1,6 +1,7 @@
 /** A trial at a glance: how good, how far, what it cost; its charts; its values, checkpoints and runs. */
 
 import { Copy } from "lucide-react";
+import { useMemo } from "react";
 import { Link } from "react-router";
 
 import { useData } from "../../api/data";
@@ -8,6 +9,7 @@ import type { Checkpoint, Experiment, Trial } from "../../api/types";
 import { Board } from "../../charts/board";
 import { useCurves } from "../../charts/metric";
 import { isProfile, namesOf } from "../../charts/names";
+import type { Rule } from "../../charts/rules";
 import { duration, flat, number } from "../../parts/format";
 import { IconButton } from "../../ui/button";
 import { Card } from "../../ui/card";
@@ -22,6 +24,8 @@ import { usePlaceOf } from "./place";
 export function TrialOverview({ trial, one, topics }: { trial: Trial; one?: Experiment; topics: string[] }) {
   const place = usePlaceOf(trial, one);
   const curves = useCurves([trial]);
+  const runs = useRuns(trial, topics[0]!);
+  const rules = useMemo(() => restartsOf(runs, trial), [runs, trial]);
   const names = namesOf(trial);
   // What the machine reports of itself says nothing of the training.
   const said = names.some((each) => !isProfile(each.group));
@@ -39,13 +43,14 @@ export function TrialOverview({ trial, one, topics }: { trial: Trial; one?: Expe
               searched={one?.searcherMetric ?? ""}
               smaller={one ? isSmaller(one) : true}
               topics={topics.slice(1)}
+              rules={rules}
             />
           )}
         </div>
         <aside className="stack" aria-label="Of this trial">
           <Values trial={trial} />
           <Stored trial={trial} topic={topics[0]!} />
-          <Runs trial={trial} topic={topics[0]!} />
+          <Runs runs={runs} />
         </aside>
       </div>
     </>
@@ -126,9 +131,33 @@ interface Run {
   reason?: string;
 }
 
-function Runs({ trial, topic }: { trial: Trial; topic: string }) {
+const NO_RUNS: Run[] = [];
+
+/** Of a trial, the newest first. */
+function useRuns(trial: Trial, topic: string): Run[] {
   const found = useData<{ task: { allocations: Run[] } }>(`tasks/${trial.taskId}`, [topic]);
-  const runs = [...(found.data?.task.allocations ?? [])].reverse();
+  const all = found.data?.task.allocations ?? NO_RUNS;
+  return useMemo(() => [...all].reverse(), [all]);
+}
+
+const numberOf = (run: Run) => run.allocationId.split(".").at(-1);
+
+/** Where it was started again, on both axes of time. */
+function restartsOf(runs: Run[], trial: Trial): Rule[] {
+  const began = Date.parse(trial.startTime) / 1000;
+  return runs
+    .filter((run) => run.startTime && numberOf(run) !== "1")
+    .flatMap((run) => {
+      const at = Date.parse(run.startTime!) / 1000;
+      const label = `run ${numberOf(run)}`;
+      return [
+        { axis: "time", at, label },
+        { axis: "since", at: at - began, label },
+      ];
+    });
+}
+
+function Runs({ runs }: { runs: Run[] }) {
   if (!runs.length) return null;
   const lasted = (run: Run) =>
     (run.startTime ? (run.endTime ? Date.parse(run.endTime) : Date.now()) - Date.parse(run.startTime) : 0) / 1000;
@@ -138,7 +167,7 @@ function Runs({ trial, topic }: { trial: Trial; topic: string }) {
         {runs.map((run) => (
           <li key={run.allocationId}>
             <StateIcon state={stateOf(run)} />
-            <span className="m nowrap">Run {run.allocationId.split(".").at(-1)}</span>
+            <span className="m nowrap">Run {numberOf(run)}</span>
             <span className="ink2 cut" title={run.reason}>
               {[run.agentIds?.join(", "), run.endTime ? run.reason : ""].filter(Boolean).join(": ")}
             </span>

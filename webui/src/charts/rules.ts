@@ -1,0 +1,51 @@
+/** Upright lines through a chart: where the search judged, where a trial was started again. */
+
+import type uPlot from "uplot";
+
+import { FONT } from "./paint";
+import { css } from "./theme";
+
+export interface Rule {
+  /** Which x it is a place of: `batches`, `time`, `since`. */
+  axis: string;
+  at: number;
+  label: string;
+}
+
+/** Names that would lie upon the one before are left out, the lines stay. */
+export function placed(rules: Rule[], axis: string, [from, to]: [number, number], width: number, letter = 6): [Rule, number, boolean][] {
+  let free = -Infinity;
+  return rules
+    .filter((one) => one.axis === axis && one.at >= from && one.at <= to)
+    .toSorted((a, b) => a.at - b.at)
+    .map((one) => {
+      const left = ((one.at - from) / (to - from)) * width;
+      const named = left >= free;
+      if (named) free = left + (one.label.length + 2) * letter;
+      return [one, left, named];
+    });
+}
+
+export function paintRules(u: uPlot, rules: Rule[], axis: string, x: [number, number]) {
+  if (!rules.length) return;
+  const { ctx, bbox } = u;
+  const ratio = devicePixelRatio;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  ctx.clip();
+  ctx.strokeStyle = css("--ink-3");
+  ctx.fillStyle = css("--ink-3");
+  ctx.lineWidth = ratio;
+  ctx.setLineDash([2 * ratio, 3 * ratio]);
+  ctx.font = `${10.5 * ratio}px ${FONT}`;
+  ctx.textBaseline = "bottom";
+  for (const [one, left, named] of placed(rules, axis, x, bbox.width, 6 * ratio)) {
+    ctx.beginPath();
+    ctx.moveTo(bbox.left + left, bbox.top);
+    ctx.lineTo(bbox.left + left, bbox.top + bbox.height);
+    ctx.stroke();
+    if (named) ctx.fillText(one.label, bbox.left + left + 4 * ratio, bbox.top + bbox.height - 3 * ratio);
+  }
+  ctx.restore();
+}

@@ -1,0 +1,159 @@
+import { Gauge, Pencil, Plus, Trash2 } from "lucide-react";
+import { type FormEvent, useState } from "react";
+
+import { useData } from "../../api/data";
+import type { User } from "../../api/types";
+import { number, size } from "../../parts/format";
+import { Button } from "../../ui/button";
+import { Card } from "../../ui/card";
+import { ask, Dialog, DialogFoot } from "../../ui/dialog";
+import { NumberField, Select } from "../../ui/field";
+import { Meter } from "../../ui/meter";
+import { Empty, Loaded } from "../../ui/status";
+import { type Column, Table } from "../../ui/table";
+import { Cut } from "../../ui/text";
+import { ONLY, useAct } from "./change";
+import type { Group } from "./groups";
+
+type Limits = Record<"slots" | "jobs" | "storageBytes", number | null>;
+interface Quota extends Limits {
+  /** As `user-3`. */
+  holder: string;
+  kind: string;
+  name: string;
+  used: Limits;
+}
+
+const GIGA = 1e9;
+const FULL = 0.9;
+const TOPICS = ["rights", "users", "queue"];
+
+/** What somebody may have beside what they have; a bar fills as they come near. */
+function share(head: string, what: keyof Limits, told: (value: number) => string): Column<Quota> {
+  return {
+    id: what,
+    head,
+    width: 190,
+    value: (one) => (one[what] ? (one.used[what] ?? 0) / one[what] : null),
+    cell: (one) => {
+      const [limit, used] = [one[what], one.used[what]];
+      if (limit === null) return <span className="ink3">no limit</span>;
+      const part = limit ? (used ?? 0) / limit : 1;
+      const said = `${used === null ? "?" : told(used)} of ${told(limit)}`;
+      return (
+        <span className="quota">
+          <Meter label={said} parts={[{ share: part, colour: part >= FULL ? "var(--paused)" : "var(--running)" }]} />
+          <span className="tn">{said}</span>
+        </span>
+      );
+    },
+  };
+}
+
+const COLUMNS: Column<Quota>[] = [
+  { id: "name", head: "Of", name: true, cell: (one) => <Cut>{one.name}</Cut>, value: (one) => one.name },
+  { id: "kind", head: "Kind", width: 110, cell: (one) => <span className="ink2">{one.kind}</span>, value: (one) => one.kind },
+  share("Slots at once", "slots", (value) => number(value)),
+  share("Unended jobs", "jobs", (value) => number(value)),
+  share("Checkpoints", "storageBytes", (value) => size(value)),
+];
+
+/** Who is limited in slots held at once, jobs that have not ended, and bytes of checkpoints. */
+export function Quotas({ admin }: { admin: boolean }) {
+  const found = useData<{ quotas: Quota[] }>("quotas", TOPICS);
+  const [setting, setSetting] = useState<Quota | "new" | null>(null);
+  const act = useAct();
+  const remove = async (one: Quota) => {
+    const text = "What they have beyond it stays; nothing limits them any more.";
+    if (await ask({ title: `Remove the quota of ${one.name}?`, text, verb: "Remove" }))
+      await act("DELETE", `quotas/${one.holder}`, {}, `Removed the quota of ${one.name}`);
+  };
+  return (
+    <Card
+      title="Quotas"
+      flush
+      more={
+        <Button small kind="primary" icon={<Plus />} not={admin ? undefined : "Only administrators may"} onClick={() => setSetting("new")}>
+          New quota
+        </Button>
+      }
+    >
+      <Loaded found={found}>
+        {({ quotas }) =>
+          quotas.length ? (
+            <Table
+              name="Quotas"
+              rows={quotas}
+              id={(one) => one.holder}
+              called={(one) => `${one.kind} ${one.name}`}
+              columns={COLUMNS}
+              actions={(one) => [
+                { name: "Change", icon: <Pencil />, not: admin ? "" : ONLY, act: () => setSetting(one) },
+                { name: "Remove", icon: <Trash2 />, danger: true, not: admin ? "" : ONLY, act: () => void remove(one) },
+              ]}
+            />
+          ) : (
+            <Empty icon={<Gauge className="l" />} title="Nobody is limited" command="det quota set user NAME --slots 8">
+              A quota keeps one user, group or workspace from taking all slots, jobs or storage.
+            </Empty>
+          )
+        }
+      </Loaded>
+      {setting && <SetQuota quota={setting === "new" ? null : setting} onClose={() => setSetting(null)} />}
+    </Card>
+  );
+}
+
+/** Everybody who can have a quota, by its name in the REST API. */
+function useHolders(wanted: boolean): (readonly [string, string])[] {
+  const users = useData<{ users: User[] }>(wanted ? "users" : null);
+  const groups = useData<{ groups: Group[] }>(wanted ? "groups" : null);
+  const spaces = useData<{ workspaces: { id: number; name: string }[] }>(wanted ? "workspaces" : null);
+  return [
+    ...(users.data?.users ?? []).map((one) => [`user-${one.id}`, `user ${one.username}`] as const),
+    ...(groups.data?.groups ?? []).map(({ group }) => [`group-${group.groupId}`, `group ${group.name}`] as const),
+    ...(spaces.data?.workspaces ?? []).map((one) => [`workspace-${one.id}`, `workspace ${one.name}`] as const),
+  ];
+}
+
+function SetQuota({ quota, onClose }: { quota: Quota | null; onClose: () => void }) {
+  const act = useAct();
+  const holders = useHolders(quota === null);
+  const [chosen, setChosen] = useState("");
+  const holder = quota?.holder ?? (chosen || holders[0]?.[0] || "");
+  const name = quota?.name ?? holders.find(([id]) => id === holder)?.[1] ?? "";
+  const save = async (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget);
+    const given = (field: string) => (form.get(field) ? Number(form.get(field)) : null);
+    const gigabytes = given("storage");
+    const body = { slots: given("slots"), jobs: given("jobs"), storageBytes: gigabytes === null ? null : Math.round(gigabytes * GIGA) };
+    if (await act("PUT", `quotas/${holder}`, body, `Set the quota of ${name}`)) onClose();
+  };
+  const text = (value: number | null | undefined) => (value === null || value === undefined ? "" : String(value));
+  return (
+    <Dialog title={quota ? `Quota of ${quota.name}` : "New quota"} onClose={onClose}>
+      <form onSubmit={(event) => void save(event)}>
+        {!quota && <Select label="Of" value={holder} options={holders} onChange={setChosen} />}
+        <NumberField label="Slots at once" name="slots" min={0} step={1} defaultValue={text(quota?.slots)} hint="Empty: no limit." />
+        <NumberField
+          label="Jobs that have not ended"
+          name="jobs"
+          min={0}
+          step={1}
+          defaultValue={text(quota?.jobs)}
+          hint="Empty: no limit."
+        />
+        <NumberField
+          label="Checkpoints in GB"
+          name="storage"
+          min={0}
+          step="any"
+          defaultValue={text(quota?.storageBytes === null || quota === null ? null : quota.storageBytes / GIGA)}
+          hint="Empty: no limit."
+        />
+        <DialogFoot onClose={onClose}>Set quota</DialogFoot>
+      </form>
+    </Dialog>
+  );
+}
