@@ -100,16 +100,19 @@ export function Rungs({ brackets, ...shown }: Shown & { brackets: Brackets }) {
           <i className="needed" /> needed to go on
         </li>
       </ul>
-      <table className="vh">
-        <caption>Rungs</caption>
-        <tbody>
-          {rungs.map((rung, at) => (
-            <tr key={at}>
-              <td>{told(rung)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      {/* A table itself never becomes narrower than its words. */}
+      <div className="vh">
+        <table>
+          <caption>Rungs</caption>
+          <tbody>
+            {rungs.map((rung, at) => (
+              <tr key={at}>
+                <td>{told(rung)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
     </Card>
   );
 }

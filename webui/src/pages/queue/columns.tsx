@@ -55,13 +55,14 @@ const STARTS: Column<Job> = {
   id: "starts",
   head: "Starts",
   width: 108,
+  small: true,
   cell: (job) => <span className={job.canStart ? (job.startsIn === null ? "ink3" : "m") : "bad m"}>{startsAt(job)}</span>,
   value: (job) => job.startsIn,
 };
 const WAITS: Column<Job> = {
   id: "waits",
   head: "Waits",
-  width: 84,
+  width: 98,
   num: true,
   cell: (job) => <span className="ink2">{duration(since(job))}</span>,
   value: since,
@@ -129,7 +130,7 @@ export const ofWaiting = (
       ]
     : []),
   { ...NAME, width: 220 },
-  STATE,
+  { ...STATE, small: false },
   REASON,
   STARTS,
   ...share,

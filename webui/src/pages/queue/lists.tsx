@@ -7,6 +7,7 @@ import type { Job } from "../../api/types";
 import { Button } from "../../ui/button";
 import { Card } from "../../ui/card";
 import { ask } from "../../ui/dialog";
+import { useNarrow } from "../../ui/media";
 import type { MenuItems } from "../../ui/menu";
 import { Table } from "../../ui/table";
 import { failed, toast } from "../../ui/toast";
@@ -122,6 +123,7 @@ export function Lists({ jobs, pools, several }: { jobs: Job[]; pools: Pool[]; se
       )
     );
   };
+  const narrow = useNarrow();
   const ordered = waiting.some(ranks);
   const share = shares(jobs, jobs.some(ranks));
   const common = { id: (job: Job) => job.jobId, called, actions: items };
@@ -133,7 +135,6 @@ export function Lists({ jobs, pools, several }: { jobs: Job[]; pools: Pool[]; se
         flush
         more={ordered ? "in order of start; drag to reorder" : "in order of submission"}
       >
-        {moving.aim && <Told aim={moving.aim} names={names} />}
         {waiting.length ? (
           // biome-ignore lint/a11y/noStaticElementInteractions: the grips in it are the buttons; this is where they may be dropped
           <div onDragOver={moving.over} onDrop={moving.drop}>
@@ -141,8 +142,8 @@ export function Lists({ jobs, pools, several }: { jobs: Job[]; pools: Pool[]; se
               name="Waiting jobs"
               rows={waiting}
               columns={ofWaiting(moving.grip, (job) => waiting.indexOf(job) + 1, ordered, several, share)}
-              act={ordered ? up : undefined}
-              actWidth={ordered ? 106 : undefined}
+              act={ordered && !narrow ? up : undefined}
+              actWidth={ordered && !narrow ? 106 : undefined}
               className={moving.mark}
               store="queue waiting"
               {...common}
@@ -151,6 +152,8 @@ export function Lists({ jobs, pools, several }: { jobs: Job[]; pools: Pool[]; se
         ) : (
           <p className="pad ink2">Nothing waits.</p>
         )}
+        {/* Below: rows must not move under the pointer. */}
+        {moving.aim && <Told aim={moving.aim} names={names} />}
       </Card>
       <Card title="Running" flush more={counted(running)}>
         {running.length ? (

@@ -21,9 +21,9 @@ export const wishOf = ({ other, ahead }: Aim) => (ahead ? { aheadOf: other.jobId
 /** Those among which a job has a place, and the place that is `by` further on. */
 function stepped(jobs: Job[], aim: Aim | null, job: Job, by: -1 | 1): Aim | null {
   const line = jobs.filter((one) => one.resourcePool === job.resourcePool);
-  const at = line.indexOf(job);
-  const others = line.filter((one) => one !== job);
-  const place = aim ? others.indexOf(aim.other) + (aim.ahead ? 0 : 1) : at;
+  const at = line.findIndex((one) => one.jobId === job.jobId);
+  const others = line.filter((one) => one.jobId !== job.jobId);
+  const place = aim ? others.findIndex((one) => one.jobId === aim.other.jobId) + (aim.ahead ? 0 : 1) : at;
   const next = Math.max(0, Math.min(others.length, place + by));
   if (next === at || !others.length) return null;
   return next < at ? { job, other: others[next]!, ahead: true } : { job, other: others[next - 1]!, ahead: false };
@@ -42,22 +42,31 @@ export function useMoving(jobs: Job[], canMove: (job: Job) => boolean, onMove: (
   };
   const press = (event: KeyboardEvent, job: Job) => {
     const by = { ArrowUp: -1 as const, ArrowDown: 1 as const }[event.key];
-    if (by) setAim(stepped(jobs, aim?.job === job ? aim : null, job, by));
+    if (by) setAim(stepped(jobs, aim?.job.jobId === job.jobId ? aim : null, job, by));
     else if (event.key === "Enter" || event.key === " ") make();
     else if (event.key === "Escape") stop();
     else return;
     event.preventDefault();
     event.stopPropagation();
   };
-  const over = (event: DragEvent) => {
+  const under = (event: DragEvent): Aim | null => {
     const row = (event.target as Element).closest<HTMLElement>("tr[data-id]");
     const other = jobs.find((one) => one.jobId === row?.dataset.id);
-    if (!dragged || !row || !other || other.resourcePool !== dragged.resourcePool) return;
+    if (!dragged || !row || !other || other.resourcePool !== dragged.resourcePool) return null;
     event.preventDefault();
     const box = row.getBoundingClientRect();
-    const ahead = event.clientY < box.top + box.height / 2;
-    if (other === dragged) setAim(null);
-    else if (aim?.other !== other || aim.ahead !== ahead) setAim({ job: dragged, other, ahead });
+    return { job: dragged, other, ahead: event.clientY < box.top + box.height / 2 };
+  };
+  const over = (event: DragEvent) => {
+    const found = under(event);
+    const same = found && aim?.other.jobId === found.other.jobId && aim.ahead === found.ahead;
+    if (found && !same) setAim(found.other.jobId === found.job.jobId ? null : found);
+  };
+  // Not what was last told: the drop may come before that is drawn.
+  const drop = (event: DragEvent) => {
+    const found = under(event);
+    if (found && found.other.jobId !== found.job.jobId) onMove(found);
+    stop();
   };
   const grip = (job: Job) =>
     canMove(job) && (
@@ -79,8 +88,9 @@ export function useMoving(jobs: Job[], canMove: (job: Job) => boolean, onMove: (
         <GripVertical className="s" />
       </button>
     );
-  const mark = (job: Job) => (aim?.other === job ? (aim.ahead ? "aim-above" : "aim-below") : aim?.job === job ? "aims" : "");
-  return { aim, grip, mark, over, drop: make };
+  const mark = ({ jobId }: Job) =>
+    aim?.other.jobId === jobId ? (aim.ahead ? "aim-above" : "aim-below") : aim?.job.jobId === jobId ? "aims" : "";
+  return { aim, grip, mark, over, drop };
 }
 
 /** What the move that is aimed at would lead to. */
