@@ -1101,10 +1101,14 @@ export interface components {
             numProjects: number;
             numExperiments: number;
             pinned: boolean;
+            checkpointStorageConfig: {
+                [key: string]: unknown;
+            } | null;
+            agentUserGroup: components["schemas"]["AgentUser"] | null;
         };
         /**
          * WorkspaceBody
-         * @description POST /workspaces, PATCH /workspaces/{id}
+         * @description POST /workspaces, PATCH /workspaces/{id}: what is given is changed, what is empty taken away.
          */
         WorkspaceBody: {
             name?: string | null;
