@@ -16,13 +16,13 @@ function useActsOn(found: Found | undefined, text: string): Group[] | null {
   const { items } = useExperimentMenu();
   return useMemo(() => {
     if (!found?.acts) return null;
-    const fits = (one: MenuItem | null): one is MenuItem =>
-      // Moving has a dialog of its own, which the list and the page open.
-      one !== null && one.name !== "Move to a project" && one.name.toLowerCase().includes(text.trim().toLowerCase());
+    const wanted = text.trim().toLowerCase();
     const acts = items(found.acts)
-      .filter(fits)
+      // Moving has a dialog of its own, which the list and the page open.
+      .filter((one): one is MenuItem => one !== null && one.name !== "Move to a project")
       .map((one) => ({ ...one, id: `of ${one.name}` }));
-    return [{ name: `Actions on ${found.name}`, items: [{ id: "open", name: "Open", to: found.to }, ...acts] }];
+    const all: Found[] = [{ id: "open", name: "Open", to: found.to }, ...acts];
+    return [{ name: `Actions on ${found.name}`, items: all.filter((one) => one.name.toLowerCase().includes(wanted)) }];
   }, [found, items, text]);
 }
 
