@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from det_contracts.events import scheduler
 from det_contracts.events.scheduler import PoolSettings
-from services.gateway.asking.peers import PoolRow
+from services.catalogue.peers import PoolRow
 from services.gateway.determined.forecast import Standing, starts
 from tests.gateway import stories as story
 

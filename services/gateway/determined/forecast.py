@@ -9,7 +9,7 @@ import msgspec
 
 from det_contracts import ids
 from services.catalogue.domain import State
-from services.gateway.asking.peers import Job, PoolRow
+from services.catalogue.peers import Job, PoolRow
 
 LEAST_PROGRESS = 0.01
 """Before that much is done nobody can say how long the rest takes."""

@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from det_contracts import ids, queries
 from det_contracts.commands import ChangeJob
 from det_contracts.problems import Problem, Refused, invalid, not_found
-from services.gateway.asking.peers import Job
+from services.catalogue.peers import Job
 from services.gateway.determined import forecast
 from services.gateway.determined.present import agent, job
 from services.gateway.http import records
