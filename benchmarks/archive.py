@@ -28,10 +28,10 @@ from services.archive.sealing import Sealer
 from services.kit.archive.log import ArchivedLog
 from services.kit.archive.segments import Segments
 from services.kit.blobs import DirectoryBlobs
-from services.kit.ending import end
 from services.kit.log import Draft, Fence, Log
 from services.kit.log_jetstream import JetStreamLog
 from services.kit.records import read_event
+from services.kit.task_ending import end
 from services.searcher.app import RULES as SEARCHER
 
 CONTROL = subjects.CONTROL

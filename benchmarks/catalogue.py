@@ -38,7 +38,7 @@ from services.kit.blobs import DirectoryBlobs
 from services.kit.conditions import Conditions
 from services.kit.health_signs import Signs
 from services.kit.log_memory import MemoryLog
-from services.kit.measures import Measures
+from services.kit.process_metrics import Measures
 from services.live import Live
 from services.people import tokens
 

@@ -1,6 +1,6 @@
 """`python -m worker`"""
 
-import services.kit.lean  # noqa: F401  # isort: split
+import services.kit.import_trimming  # noqa: F401  # isort: split
 from worker.app import main
 
 main()

@@ -23,23 +23,23 @@ from services.kit.credentials import worker_inbox
 from services.kit.disk_space import Disks
 from services.kit.health_signs import tell_signs
 from services.kit.log_jetstream import JetStreamLog
-from services.kit.measures import Measures, Reading
+from services.kit.process_metrics import Measures, Reading
 from services.kit.self_watch import Facts, SelfWatch
 from services.kit.settings import BadSettings, load
 from worker import address, credentials, slots, utilisation, workdir
 from worker.account import Accounts, BadAccount
-from worker.contact import FILE as CONTACT
-from worker.contact import Contact, ContactFile
-from worker.hearing import Hearing
+from worker.fact_outbox import draft
 from worker.identity import CannotBe, Identity, claim
+from worker.last_contact import FILE as CONTACT
+from worker.last_contact import Contact, ContactFile
 from worker.launchers import BadLauncher
 from worker.launchers.containers import check_launcher
+from worker.order_feed import Hearing
 from worker.orders import ActedOn, Order, Orders
-from worker.preparing import Preparer
-from worker.presence import IdTaken, Presence
+from worker.registration import IdTaken, Presence
 from worker.run import STOPPED, Run
+from worker.run_setup import Preparer
 from worker.settings import WorkerSettings
-from worker.stating import draft
 from worker.warm.memory import Memory
 from worker.warm.nursery import Nursery
 

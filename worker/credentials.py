@@ -11,8 +11,8 @@ import structlog
 
 from services.kit.credentials import mint_worker
 from services.kit.files import write_whole
-from worker.preparing import Preparer, Signing
 from worker.run import Run
+from worker.run_setup import Preparer, Signing
 from worker.settings import WorkerSettings
 
 FILE = "worker.creds"

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from det_contracts.reports import LogLine
-from worker.output import last_lines
+from worker.output_spool import last_lines
 
 _BY_EXIT_CODE: dict[int, re.Pattern[str]] = {
     1: re.compile(

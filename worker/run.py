@@ -22,11 +22,11 @@ from services.kit.log import Log, NotConfirmed, TooLarge
 from worker import permanent, process
 from worker.briefing import share_of
 from worker.environment import PORTS
+from worker.fact_outbox import draft
+from worker.log_shipping import Shipper
 from worker.orders import Order, Orders
-from worker.output import SpoolReader
-from worker.preparing import CannotPrepare, Preparer
-from worker.shipping import Shipper
-from worker.stating import draft
+from worker.output_spool import SpoolReader
+from worker.run_setup import CannotPrepare, Preparer
 from worker.warm.wanted import Cold, Wanted
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.kit.reach import ReachSettings
+from services.kit.allowed_paths import ReachSettings
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from determined.cli.cli import ROOT
 from determined.cli.grammar import Arg, Noun, OneOf, Verb
 from docs.site_builder import compared_remarks as remarks
 from docs.site_builder import configuration
-from services.gateway.determined.routes.later import MISSING, MISSING_NOUNS
+from services.gateway.determined.routes.not_implemented import MISSING, MISSING_NOUNS
 from services.gateway.http.document import document
 from services.gateway.http.server import surface
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from services.archive.settings import Settings as ArchiveSettings
 from services.gateway.running.settings import Settings as GatewaySettings
-from services.kit.reach import ReachSettings
+from services.kit.allowed_paths import ReachSettings
 from services.kit.settings import PREFIX, ServiceSettings
 from services.metrics.settings import MetricsSettings
 from services.people.oidc.settings import OidcSettings

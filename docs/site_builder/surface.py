@@ -9,7 +9,7 @@ from typing import Any
 
 from determined import _absent
 from determined.cli.unsupported import AUTH, NOUNS
-from services.gateway.determined.routes.later import MISSING, MISSING_NOUNS
+from services.gateway.determined.routes.not_implemented import MISSING, MISSING_NOUNS
 
 VECTOR = Path(__file__).parents[2] / "tests" / "vectors" / "surface-0.25.json"
 PARTS_OF_A_CONTEXT = "core.init() makes it, of parts that differ"

@@ -152,10 +152,10 @@ class TrialContext:
     def from_config(cls, config: dict[str, Any]) -> TrialContext:
         """One off cluster: constants are the hyperparameters, of others one value is drawn."""
         from determined import core
-        from determined.experimental import _tryout
+        from determined.experimental import _test_run
 
-        whole = _tryout.whole(config)
-        return cls(core._dummy_init(), _tryout.environment(whole))
+        whole = _test_run.whole(config)
+        return cls(core._dummy_init(), _test_run.environment(whole))
 
     def get_experiment_config(self) -> dict[str, Any]:
         """The experiment's configuration."""

@@ -1,6 +1,6 @@
 """`python -m services.archive`"""
 
-import services.kit.lean  # noqa: F401  # isort: split
+import services.kit.import_trimming  # noqa: F401  # isort: split
 from services.archive.app import serve
 from services.archive.settings import Settings
 from services.kit.until_stopped import run_until_stopped

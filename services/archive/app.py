@@ -19,8 +19,8 @@ from services.kit.archive.settings import segments_of
 from services.kit.cluster_look import OWNERS
 from services.kit.lease import Lease
 from services.kit.log_jetstream import JetStreamLog
-from services.kit.measures import Measures, Reading
 from services.kit.no_database import Ground, Joined
+from services.kit.process_metrics import Measures, Reading
 from services.kit.self_watch import SelfWatch
 from services.kit.settings import BadSettings
 

@@ -15,7 +15,7 @@ from services.catalogue.newest import Newest
 from services.catalogue.waiting import Fact, Waiting
 from services.kit.database import Database
 from services.kit.runner import Runner
-from services.kit.saving import DatabaseSaver
+from services.kit.snapshot_store import DatabaseSaver
 
 T = TypeVar("T")
 BEHIND_S = 5.0

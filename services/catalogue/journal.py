@@ -8,8 +8,8 @@ from typing import Any
 from det_contracts import subjects
 from det_contracts.events import Decision
 from det_contracts.problems import unavailable
+from services.catalogue.api_values import instant
 from services.catalogue.catalogue import Catalogue
-from services.catalogue.written import instant
 from services.kit.jetstream_feed import CANNOT_READ
 from services.kit.log import Log, Stored
 from services.why.history import History

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from det_contracts import ids
 from det_contracts.problems import invalid, not_found
+from services.catalogue.display_state import experiment_state, trial_state
 from services.catalogue.domain import Experiment, State
-from services.catalogue.shown import experiment_state, trial_state
 from services.why.subject import Subject
 
 KINDS = ("experiment", "trial", "allocation", "job", "checkpoint", "worker", "pool")

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
+from services.catalogue.api_values import instant, maybe_instant
 from services.catalogue.domain import Allocation, State
-from services.catalogue.written import instant, maybe_instant
 from services.people import users
 
 HOUR_S = 3600.0

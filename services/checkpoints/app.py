@@ -10,12 +10,12 @@ from services.checkpoints.news import say_storage
 from services.checkpoints.queries import ANSWERS
 from services.checkpoints.react import react
 from services.checkpoints.rights import directory
-from services.kit.asked import hear_scripts
 from services.kit.authz.commands import judged
 from services.kit.authz.people import with_people
 from services.kit.host import Service
 from services.kit.parts import Parts
 from services.kit.rules import Rules
+from services.kit.script_questions import hear_scripts
 
 RULES = Rules(
     owner="checkpoints",

@@ -31,7 +31,7 @@ from det_contracts.problems import Problem, Refused, invalid, not_found, precond
 from services.checkpoints.domain import Checkpoint, Model, State
 from services.checkpoints.domain.state import Totals
 from services.checkpoints.react import deletions
-from services.kit.once import once
+from services.kit.idempotency import once
 from services.kit.rules import Call, Ruling
 
 replace = msgspec.structs.replace

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from services.checkpoints.domain import State
-from services.kit.measures import Reading
+from services.kit.process_metrics import Reading
 
 
 def readings(state: State) -> Iterable[Reading]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from det_contracts.news import AskStorage
 from det_contracts.problems import not_found
 from services.checkpoints.domain import State
-from services.kit.asked import Say
 from services.kit.quotas import limits
 from services.kit.quotas.sizes import in_bytes
 from services.kit.runner import Runner
+from services.kit.script_questions import Say
 
 
 def storage_refusal(state: State, trial_id: int, ask: AskStorage) -> str | None:

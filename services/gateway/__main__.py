@@ -1,6 +1,6 @@
 """`python -m services.gateway`"""
 
-import services.kit.lean  # noqa: F401  # isort: split
+import services.kit.import_trimming  # noqa: F401  # isort: split
 from services.gateway.app import SERVICE
 from services.kit.host import main
 

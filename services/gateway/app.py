@@ -27,12 +27,12 @@ from services.gateway.running.settings import (
 from services.kit import task_tokens
 from services.kit.authz.commands import judged
 from services.kit.conditions import STARTING
-from services.kit.ending import end
 from services.kit.health_signs import Signs
 from services.kit.host import Service
 from services.kit.parts import Parts, settings_of
 from services.kit.rules import Rules
 from services.kit.sealing import sealer_from
+from services.kit.task_ending import end
 from services.kit.tls import server_context
 from services.live import Live
 from services.people.commands import COMMANDS

@@ -18,8 +18,8 @@ from services.kit.connection import until_closed
 from services.kit.disk_space import stream_limit
 from services.kit.lag import Behind
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
-from services.kit.measures import Reading
 from services.kit.no_database import Ground, Joined
+from services.kit.process_metrics import Reading
 from services.kit.records import read_event
 from services.kit.settings import ServiceSettings
 

@@ -22,15 +22,15 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
 from det_contracts import subjects
-from services.intake.turns import HELD, Turns, sender_of
-from services.kit import trail
+from services.intake.fair_queue import HELD, Turns, sender_of
+from services.kit import trace_context
 
 ORDERS_ASKED = subjects.orders_heard("")
 EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 """Checked by who leads the stream, before any copy hears of it."""
 OF_ORDERS = (EXPECTED, f"{EXPECTED}-Subject", "Nats-Rollup")
-"""With these a worker asks whether its orders are the newest: `worker/hearing.py`."""
-OF_ALL = ("Nats-Msg-Id", trail.HEADER)
+"""With these a worker asks whether its orders are the newest: `worker/order_feed.py`."""
+OF_ALL = ("Nats-Msg-Id", trace_context.HEADER)
 LONGEST = 256
 
 

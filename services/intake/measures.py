@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.kit.measures import Measures
+from services.kit.process_metrics import Measures
 
 
 class IntakeMeasures(Measures):

@@ -22,10 +22,10 @@ from det_contracts import codec, subjects
 from det_contracts.events import Decision
 from services.intake.admission import Admitted, NotAdmitted, admit
 from services.intake.measures import IntakeMeasures
-from services.kit.ending import end
 from services.kit.jetstream_feed import CANNOT_READ
 from services.kit.log import Draft, Feed, Fence, Log, LogError, LogTruncated, NotStored, Stored
 from services.kit.records import read_event
+from services.kit.task_ending import end
 
 ONE_BY_ONE = 32
 """So many facts are sent as single messages; more of them as one batch."""

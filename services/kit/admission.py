@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
 from det_contracts.problems import Code, Problem, Refused
-from services.kit.measures import Reading
+from services.kit.process_metrics import Reading
 
 UNLIMITED = 1 << 62
 

@@ -21,10 +21,10 @@ from det_contracts.commands import Answer
 from det_contracts.limits import STATED_BYTES
 from det_contracts.problems import Problem, Refused, invalid, unavailable
 from services.kit.authz import acting
-from services.kit.awake import Awake
-from services.kit.measures import Measures
+from services.kit.process_metrics import Measures
 from services.kit.rules import Call
-from services.kit.trail import CURRENT, HEADER
+from services.kit.suspension import Awake
+from services.kit.trace_context import CURRENT, HEADER
 
 if TYPE_CHECKING:
     from services.kit.spans import Span, Tracer
@@ -143,7 +143,7 @@ class Answerer:
     async def hear_scripts(
         self, name: str, work: Callable[[Msg], Awaitable[tuple[int, Any]]]
     ) -> Subscription:
-        """Answer a question that scripts ask, each of its own trial; see `services.kit.asked`."""
+        """Answer a question that scripts ask, each of its own trial; see `services.kit.script_questions`."""
         return await self._hear(subjects.asked_by_trial("*", self._owner, name), work)
 
     async def hear_workers(

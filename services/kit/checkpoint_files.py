@@ -11,8 +11,8 @@ import msgspec
 
 from det_contracts.roots import OutOfReach, Roots, checkpoint_id, name_inside
 from services.kit.addresses import Addresses
+from services.kit.allowed_paths import checkpoint_folder, open_file
 from services.kit.blobs import refusal_in_words, s3_client
-from services.kit.reach import checkpoint_folder, open_file
 from services.kit.storage import describe
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 import structlog
 
-from services.kit.measures import Reading
+from services.kit.process_metrics import Reading
 
 STARTING = "starting"
 LOOP_BLOCKED = "loop_blocked"

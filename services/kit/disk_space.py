@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from det_contracts.problems import Problem, Refused
 from services.kit.conditions import DISK_LOW, Conditions
-from services.kit.measures import Reading
+from services.kit.process_metrics import Reading
 
 LARGEST_RESERVE = 2 << 30
 RESERVED_PART = 20

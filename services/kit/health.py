@@ -25,7 +25,7 @@ import structlog
 from prometheus_client import CollectorRegistry, generate_latest
 
 from services.kit.conditions import KINDS, Conditions, Trouble
-from services.kit.measures import Measures
+from services.kit.process_metrics import Measures
 
 METRICS_S = 3.0
 """How long the event loop may take to collect the numbers."""

@@ -31,17 +31,17 @@ from services.kit.job import Job
 from services.kit.lag import SAVING
 from services.kit.lease import Lease
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
-from services.kit.looking import Surroundings
-from services.kit.measures import Measures, Reading
+from services.kit.metric_collectors import Surroundings
 from services.kit.offload import Offload
 from services.kit.parts import Parts
+from services.kit.process_metrics import Measures, Reading
 from services.kit.rebuild import Rebuild
 from services.kit.rules import Call, Rules
 from services.kit.runner import Runner
-from services.kit.saving import BACKLOG_LIMIT, DatabaseSaver, Project
 from services.kit.self_watch import Facts, SelfWatch
 from services.kit.settings import ServiceSettings
 from services.kit.snapshot import Snapshot
+from services.kit.snapshot_store import BACKLOG_LIMIT, DatabaseSaver, Project
 from services.kit.until_stopped import run_until_stopped
 
 if TYPE_CHECKING:

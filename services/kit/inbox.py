@@ -12,7 +12,7 @@ from det_contracts import subjects
 from det_contracts.envelope import Recorded
 from det_contracts.events import Decision
 from services.kit.log import Log, OutcomeUnknown
-from services.kit.reached import Reached
+from services.kit.position_waiters import Reached
 from services.kit.records import read_event
 
 AGAIN_S = 0.5

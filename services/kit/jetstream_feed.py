@@ -21,12 +21,12 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from det_contracts import subjects as names
-from services.kit.ending import end
 from services.kit.jetstream_api import AWAY
 from services.kit.lag import Behind
 from services.kit.log import BadSegment, Batch, Gone, LogTruncated, Mark, OutcomeUnknown, Stored
 from services.kit.stream_check import Broken, StreamCheck
-from services.kit.trail import HEADER
+from services.kit.task_ending import end
+from services.kit.trace_context import HEADER
 
 __all__ = ["CANNOT_READ", "JetStreamFeed"]
 

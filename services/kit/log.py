@@ -25,7 +25,7 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
     """Sequence in its stream, from 1."""
     body: bytes
     trace: str = ""
-    """The span that it was written in; see `services.kit.trail`."""
+    """The span that it was written in; see `services.kit.trace_context`."""
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ class Draft(msgspec.Struct, frozen=True):
     id: str
     """De-duplication id: the same id again within two minutes is not stored again."""
     trace: str = ""
-    """The span that it is written in; see `services.kit.trail`."""
+    """The span that it is written in; see `services.kit.trace_context`."""
 
 
 class Fence(msgspec.Struct, frozen=True):

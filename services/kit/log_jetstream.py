@@ -44,7 +44,7 @@ from services.kit.log import (
     TooLarge,
 )
 from services.kit.stream_check import way_out
-from services.kit.trail import HEADER
+from services.kit.trace_context import HEADER
 
 NEVER_PURGED = 10110
 REFUSED = (10071, 10164, 10201)

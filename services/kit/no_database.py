@@ -23,7 +23,7 @@ from services.kit.health_signs import tell_signs
 from services.kit.lag import Left
 from services.kit.lease import Lease
 from services.kit.log_jetstream import JetStreamLog
-from services.kit.measures import Measures, Reading
+from services.kit.process_metrics import Measures, Reading
 from services.kit.self_watch import Facts, SelfWatch
 from services.kit.settings import ServiceSettings
 

@@ -23,7 +23,7 @@ import structlog
 from det_contracts.problems import Problem, Refused, invalid
 from services.kit.admission import Admission
 from services.kit.job import Job
-from services.kit.measures import Reading
+from services.kit.process_metrics import Reading
 
 IDLE_S = 20.0
 """How long a process is kept for the next work."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-import services.kit.lean  # noqa: F401  # isort: split
+import services.kit.import_trimming  # noqa: F401  # isort: split
 from det_contracts.problems import Problem, Refused
 from services.kit.job import Job
 

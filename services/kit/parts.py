@@ -14,11 +14,11 @@ from services.kit.conditions import Conditions
 from services.kit.database import Database
 from services.kit.log import Log
 from services.kit.log_jetstream import JetStreamLog
-from services.kit.measures import Measures
 from services.kit.offload import Offload
+from services.kit.process_metrics import Measures
 from services.kit.runner import Runner
-from services.kit.saving import DatabaseSaver
 from services.kit.settings import ServiceSettings
+from services.kit.snapshot_store import DatabaseSaver
 
 if TYPE_CHECKING:
     from services.kit.spans import Tracer

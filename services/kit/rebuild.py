@@ -10,7 +10,7 @@ from det_contracts import subjects
 from services.kit.database import Database
 from services.kit.log import OutcomeUnknown
 from services.kit.log_jetstream import JetStreamLog
-from services.kit.measures import Reading
+from services.kit.process_metrics import Reading
 from services.kit.snapshot import Snapshot
 
 log = structlog.get_logger()

@@ -18,9 +18,9 @@ from det_contracts import codec
 from det_contracts.envelope import Recorded
 from det_contracts.limits import EVENT_BYTES
 from det_contracts.problems import Problem, Refused, invalid
+from services.kit.command_queue import Pending, Waiting
 from services.kit.overlay import view_of
 from services.kit.rules import Key, Rules
-from services.kit.waiting import Pending, Waiting
 
 S = TypeVar("S")
 EVENTS = 999

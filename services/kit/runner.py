@@ -22,6 +22,7 @@ from det_contracts.envelope import Recorded, Unknown
 from det_contracts.events import Decision
 from det_contracts.events.archive import SegmentSealed
 from det_contracts.problems import invalid, unavailable
+from services.kit.command_queue import Pending, Waiting
 from services.kit.inbox import Inbox
 from services.kit.lag import Behind
 from services.kit.log import (
@@ -35,14 +36,13 @@ from services.kit.log import (
     OutcomeUnknown,
     Stored,
 )
-from services.kit.measures import Measures
-from services.kit.reached import Reached
+from services.kit.position_waiters import Reached
+from services.kit.process_metrics import Measures
 from services.kit.records import read_event
 from services.kit.rounds import NOTHING, Decided, Outcome, Round, Rounds
 from services.kit.rules import Call, Key, Rules, every_key
-from services.kit.saving import Saver
-from services.kit.trail import CURRENT, Trail
-from services.kit.waiting import Pending, Waiting
+from services.kit.snapshot_store import Saver
+from services.kit.trace_context import CURRENT, Trail
 
 if TYPE_CHECKING:
     from services.kit.spans import Span, Tracer

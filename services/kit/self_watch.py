@@ -25,7 +25,7 @@ from services.kit.conditions import Conditions, Standstill
 from services.kit.health import HealthPages
 from services.kit.lag import SAVING, Behind, Lags, Left, Oldest
 from services.kit.loop_watchdog import watching
-from services.kit.measures import Measures
+from services.kit.process_metrics import Measures
 from services.kit.settings import ServiceSettings
 from services.kit.tls import server_context
 

@@ -14,7 +14,7 @@ from opentelemetry.trace import Span as OpenSpan
 from opentelemetry.trace import SpanKind, Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from services.kit.trail import HEADER
+from services.kit.trace_context import HEADER
 
 Value = str | int | float | bool
 FLUSH_MS = 2000

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from det_contracts.roots import Roots
+from services.kit.allowed_paths import directory_of, is_within, storage_folder
 from services.kit.blobs import s3_client
-from services.kit.reach import directory_of, is_within, storage_folder
 
 CONTENT = b"steadfast"
 

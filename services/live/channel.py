@@ -12,7 +12,7 @@ import msgspec
 from det_contracts.problems import Refused
 from services.catalogue.catalogue import Catalogue
 from services.kit.log import Log
-from services.kit.measures import Reading
+from services.kit.process_metrics import Reading
 from services.kit.rules import Key
 from services.live.series import Curves
 from services.live.topics import SERIES, topics_of

@@ -9,9 +9,9 @@ import structlog
 
 from det_contracts import subjects
 from services.catalogue.domain import State
-from services.kit.ending import end_soon
 from services.kit.jetstream_feed import CANNOT_READ
 from services.kit.log import Log
+from services.kit.task_ending import end_soon
 from services.live.topics import SERIES
 
 AGAIN_S = 1.0

@@ -15,8 +15,8 @@ from services.catalogue.catalogue import Catalogue
 from services.catalogue.peers import Line
 from services.catalogue.waiting import Fact
 from services.kit.admission import Admission
-from services.kit.ending import end, end_soon
 from services.kit.log import Log, Stored
+from services.kit.task_ending import end, end_soon
 from services.live.turns import Turns
 
 LINES_PER_MESSAGE = 4096

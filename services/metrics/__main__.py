@@ -1,6 +1,6 @@
 """`python -m services.metrics`"""
 
-import services.kit.lean  # noqa: F401  # isort: split
+import services.kit.import_trimming  # noqa: F401  # isort: split
 from services.kit.host import main
 from services.metrics.app import SERVICE
 

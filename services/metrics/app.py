@@ -6,10 +6,10 @@ import asyncio
 
 from det_contracts import subjects
 from det_contracts.news import AskRefusals
-from services.kit.asked import News, hear_scripts
 from services.kit.host import Service
 from services.kit.parts import Parts
 from services.kit.rules import Rules
+from services.kit.script_questions import News, hear_scripts
 from services.metrics.answers import ANSWERS
 from services.metrics.commands import COMMANDS
 from services.metrics.domain import State, evolve

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from det_contracts.envelope import Recorded
 from det_contracts.reports import ReportBatch
-from services.kit.measures import Measures
+from services.kit.process_metrics import Measures
 from services.metrics.domain import Judged, LogLines
 
 

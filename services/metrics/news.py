@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from det_contracts.news import AskRefusals, Refusals
-from services.kit.asked import News, Say
 from services.kit.runner import Runner
+from services.kit.script_questions import News, Say
 from services.metrics.domain import State
 
 

@@ -11,8 +11,8 @@ from nats.aio.msg import Msg
 from det_contracts import subjects
 from services.kit import conditions, no_database
 from services.kit.bus import Asker
-from services.kit.measures import Measures, Reading
 from services.kit.no_database import Ground, Joined
+from services.kit.process_metrics import Measures, Reading
 from services.kit.self_watch import SelfWatch
 from services.provisioner.pools import engines_of
 from services.provisioner.settings import Settings, checked

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from det_contracts.news import AskHolder, AskLeave
 from services.kit import task_tokens
-from services.kit.asked import News, hear_scripts
 from services.kit.authz.commands import judged
 from services.kit.authz.people import with_people
 from services.kit.bus import name_of
 from services.kit.host import Service
 from services.kit.parts import Parts, settings_of
 from services.kit.rules import Call, Rules
+from services.kit.script_questions import News, hear_scripts
 from services.kit.settings import ServiceSettings
 from services.scheduler.commands import COMMANDS
 from services.scheduler.consumers import Consumers

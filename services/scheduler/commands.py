@@ -22,7 +22,7 @@ from det_contracts.commands import (
 from det_contracts.events import scheduler
 from det_contracts.problems import invalid, not_found, precondition
 from det_contracts.provisioning import ReportWorkers
-from services.kit.once import once
+from services.kit.idempotency import once
 from services.kit.quotas.limits import check_jobs
 from services.kit.quotas.usage import Account
 from services.kit.rules import Call, Ruling

@@ -19,8 +19,8 @@ from nats.aio.msg import Msg
 from det_contracts import subjects
 from det_contracts.problems import Refused
 from services.kit.log import NotConfirmed
-from services.kit.measures import Reading
 from services.kit.parts import Parts
+from services.kit.process_metrics import Reading
 from services.kit.rules import Call
 from services.kit.since_boot import since_boot
 from services.scheduler.commands import GiveUp, ReportSilence

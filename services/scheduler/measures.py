@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from services.kit.measures import Reading
+from services.kit.process_metrics import Reading
 from services.scheduler.domain import State, Worker
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from nats.aio.msg import Msg
 
 from det_contracts.news import AskLeave, Holder, Leave
-from services.kit.asked import News, Say
 from services.kit.runner import Runner
+from services.kit.script_questions import News, Say
 from services.scheduler.domain import State
 
 

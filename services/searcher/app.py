@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from det_contracts.news import AskBest, AskMetadata, AskOperations
 from det_contracts.queries import PreviewSearch
-from services.kit.asked import News, hear_scripts
 from services.kit.authz.commands import judged
 from services.kit.authz.people import with_people
 from services.kit.host import Service
 from services.kit.parts import Parts
 from services.kit.rules import Rules
+from services.kit.script_questions import News, hear_scripts
 from services.searcher.commands import COMMANDS
 from services.searcher.domain import State, evolve
 from services.searcher.measures import readings

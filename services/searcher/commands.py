@@ -18,7 +18,7 @@ from det_contracts.commands import (
 from det_contracts.events import searcher
 from det_contracts.problems import invalid, not_found, precondition
 from det_contracts.states import OVER, STOPPING, TERMINAL
-from services.kit.once import once
+from services.kit.idempotency import once
 from services.kit.quotas.limits import check_jobs
 from services.kit.quotas.usage import Account
 from services.kit.rules import Call, Ruling

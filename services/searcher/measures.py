@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from services.kit.measures import Reading
+from services.kit.process_metrics import Reading
 from services.searcher.domain import State
 
 

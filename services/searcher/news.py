@@ -11,9 +11,9 @@ from typing import Any
 from det_contracts.news import AskBest, AskMetadata, AskOperations, Operations
 from det_contracts.problems import not_found
 from det_contracts.queries import BestValidation, Checkpoints
-from services.kit.asked import News, Say
 from services.kit.bus import Asker
 from services.kit.runner import Runner
+from services.kit.script_questions import News, Say
 from services.searcher.domain import State, Trial
 
 

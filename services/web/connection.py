@@ -19,7 +19,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from det_contracts.problems import Problem
-from services.kit.measures import Reading
+from services.kit.process_metrics import Reading
 from services.web import errors
 from services.web.tunnels import EXTENSION, Connection, Streams
 from services.web.upgrades import CHUNK

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from services.kit.measures import Measures, Reading
+from services.kit.process_metrics import Measures, Reading
 from services.web.errors import API
 
 

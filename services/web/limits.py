@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from services.kit.admission import Admission
-from services.kit.measures import Reading
+from services.kit.process_metrics import Reading
 from services.web.pacing import Pacing
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 
 from services.kit.admission import Busy
-from services.kit.measures import Reading
+from services.kit.process_metrics import Reading
 from services.web.proxies import site_of
 
 MOST_KEPT = 50_000

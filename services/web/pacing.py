@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable
 
 from services.kit.admission import UNLIMITED, Admission, Busy
-from services.kit.measures import Reading
+from services.kit.process_metrics import Reading
 from services.web.logins import Tries
 from services.web.proxies import site_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services.kit.spans import Tracer
-from services.kit.trail import CURRENT, HEADER
+from services.kit.trace_context import CURRENT, HEADER
 from services.web.counting import route_of
 
 READS = ("GET", "HEAD", "OPTIONS")

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from det_contracts.problems import Refused
 from services.kit.admission import Admission
-from services.kit.ending import end
+from services.kit.task_ending import end
 from services.web.paced import PLACE
 from services.web.upgrades import CHUNK, PROTOCOL, Agreed
 

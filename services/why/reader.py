@@ -12,7 +12,7 @@ from det_contracts.events import scheduler, searcher
 from det_contracts.problems import unavailable
 from services.kit.jetstream_feed import CANNOT_READ
 from services.kit.log import Log, Stored
-from services.kit.read_once import read_once
+from services.kit.log_range import read_once
 from services.kit.records import read_event
 from services.why.chain import Told, chain, story
 from services.why.history import Cause, History, Missing, Thing

@@ -15,7 +15,7 @@ from services.kit.blobs import DirectoryBlobs
 from services.kit.jetstream_api import ask
 from services.kit.log import Gone, NotStored, OutcomeUnknown
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
-from services.kit.read_once import read_once
+from services.kit.log_range import read_once
 from services.local.remake import remake
 from tests.archive.places import NOW, progressed
 

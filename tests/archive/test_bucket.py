@@ -9,7 +9,7 @@ import pytest
 from det_contracts import subjects
 from services.kit import blobs
 from services.kit.log import BadSegment
-from services.kit.read_once import read_once
+from services.kit.log_range import read_once
 from tests.archive.places import Place
 from tests.fixtures.s3_server import BUCKET, KEY, SECRET, s3_server
 

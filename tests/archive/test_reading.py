@@ -12,7 +12,7 @@ from services.kit.archive import segments as segments_module
 from services.kit.archive.log import SEALED
 from services.kit.archive.segment import digest_of, write_header
 from services.kit.log import BadSegment, Gone
-from services.kit.read_once import read_once
+from services.kit.log_range import read_once
 from tests.archive.places import Place
 
 CONTROL = subjects.CONTROL

@@ -15,7 +15,7 @@ from services.kit.archive.log import SEALED
 from services.kit.blobs import DirectoryBlobs
 from services.kit.log import BadSegment, Draft, FenceLost, LogTruncated, NotStored, OutcomeUnknown
 from services.kit.log_memory import MemoryLog
-from services.kit.read_once import read_once
+from services.kit.log_range import read_once
 from tests.archive.places import NOW, Place, draft
 
 CONTROL = subjects.CONTROL

@@ -11,7 +11,7 @@ from det_contracts.limits import WITNESS_MESSAGES
 from services.kit.log import BATCH_LIMIT, Draft, Fence, FenceLost, LogTruncated, NotStored
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
 from services.kit.log_memory import MemoryLog, matches
-from services.kit.read_once import read_once
+from services.kit.log_range import read_once
 
 FENCED = subjects.decision("tests")
 

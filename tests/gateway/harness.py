@@ -33,11 +33,11 @@ from services.kit.credentials import Authority
 from services.kit.health_signs import Signs
 from services.kit.log import Draft, Stored
 from services.kit.log_memory import MemoryLog
-from services.kit.measures import Measures
+from services.kit.process_metrics import Measures
 from services.kit.rules import Call
 from services.kit.runner import Runner
-from services.kit.saving import DatabaseSaver
 from services.kit.sealing import Sealer
+from services.kit.snapshot_store import DatabaseSaver
 from services.live import Live
 from services.people import tokens
 from services.scheduler.app import RULES as SCHEDULER

@@ -9,7 +9,7 @@ import pytest
 from services.gateway.running.settings import Settings, disks
 from services.kit.conditions import DISK_LOW, Conditions
 from services.kit.disk_space import Disks
-from services.kit.ending import end
+from services.kit.task_ending import end
 from tests.gateway import stories as story
 
 YAML = """

@@ -9,10 +9,10 @@ from det_contracts import commands, subjects
 from det_contracts.problems import Refused
 from services.checkpoints.app import RULES as CHECKPOINTS
 from services.gateway.app import RULES as GATEWAY
-from services.gateway.determined.routes import later
+from services.gateway.determined.routes import not_implemented
 from services.gateway.http.document import document
 from services.gateway.http.server import application
-from services.kit.once import Made
+from services.kit.idempotency import Made
 from services.kit.rules import Call
 from services.scheduler.app import RULES as SCHEDULER
 from services.searcher.app import RULES as SEARCHER
@@ -108,8 +108,8 @@ def test_a_repeated_request_is_answered_as_the_first_and_makes_nothing(busy, pat
 def test_every_post_makes_things_once_or_makes_none(busy):
     paths = document(application(busy.backend))["paths"]
     posts = {path.removeprefix(API) for path, methods in paths.items() if "post" in methods}
-    missing = {path for method, path in later.MISSING if method == "POST"}
-    missing |= {path for path in posts if path.split("/")[1] in later.MISSING_NOUNS}
+    missing = {path for method, path in not_implemented.MISSING if method == "POST"}
+    missing |= {path for path in posts if path.split("/")[1] in not_implemented.MISSING_NOUNS}
     acting = {path for path in posts if path.rpartition("/")[2] in VERBS}
     assert posts - missing - acting == CREATIONS.keys() | ONCE_BY_CONTENT.keys()
 

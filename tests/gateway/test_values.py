@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.catalogue.written import instant
+from services.catalogue.api_values import instant
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ from det_contracts import codec, subjects
 from det_contracts.events import Decision, trial, worker
 from services.intake import relay as module
 from services.intake.relay import Relay
-from services.kit.ending import end
 from services.kit.inbox import Inbox
 from services.kit.log import Draft, Fence, FenceLost, NotStored, OutcomeUnknown
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
 from services.kit.log_memory import MemoryLog
 from services.kit.records import read_event
+from services.kit.task_ending import end
 from tests.fixtures.intake import admitting
 
 DECISION = subjects.decision(subjects.INTAKE)

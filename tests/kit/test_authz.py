@@ -32,8 +32,8 @@ from services.kit.authz.permissions import (
 )
 from services.kit.authz.routes import ROWS
 from services.kit.bus import Answerer, Asker
-from services.kit.ending import end
 from services.kit.rules import Call
+from services.kit.task_ending import end
 from services.kit.testing import Fold
 from services.metrics.app import RULES as METRICS
 from services.scheduler.app import RULES as SCHEDULER

@@ -13,8 +13,8 @@ from services.kit.database import METADATA, POSITIONS, SNAPSHOTS, Database
 from services.kit.log import Mark
 from services.kit.rebuild import Rebuild
 from services.kit.rules import Rules
-from services.kit.saving import DatabaseSaver
 from services.kit.snapshot import Snapshot
+from services.kit.snapshot_store import DatabaseSaver
 
 LOG = [3, 4, 5, 6, 7]
 TABLES = sa.MetaData()

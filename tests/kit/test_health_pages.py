@@ -13,7 +13,7 @@ from services.kit import conditions as names
 from services.kit import health
 from services.kit.conditions import KINDS, Conditions
 from services.kit.health import HealthPages, same_once
-from services.kit.measures import Measures
+from services.kit.process_metrics import Measures
 from services.kit.self_watch import SelfWatch
 from services.kit.settings import ServiceSettings
 

@@ -13,7 +13,7 @@ from services.kit import jetstream_feed, stream_check
 from services.kit.jetstream_api import ask_until_answered, is_leaders
 from services.kit.log import Draft, LogTruncated, Mark
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
-from services.kit.read_once import read_once
+from services.kit.log_range import read_once
 from services.kit.snapshot import Snapshot
 from services.kit.stream_check import Broken, StreamCheck, nanoseconds
 from tests.fixtures.databases import open_sqlite

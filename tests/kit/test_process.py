@@ -18,7 +18,7 @@ pytestmark = pytest.mark.live
 PROGRAM = """
 import asyncio, os, sys, threading, time
 from services.kit import logging, process
-from services.kit.measures import Measures
+from services.kit.process_metrics import Measures
 from services.kit.self_watch import SelfWatch
 from services.kit.settings import ServiceSettings
 

@@ -11,12 +11,12 @@ from det_contracts import codec, subjects
 from det_contracts.events import Decision, metrics, scheduler, trial
 from det_contracts.limits import EVENT_BYTES
 from det_contracts.problems import Refused, invalid
+from services.kit.command_queue import Pending, Waiting
 from services.kit.log import Draft, NotStored, OutcomeUnknown
 from services.kit.log_memory import MemoryLog
 from services.kit.rules import Call, Rules, Ruling
 from services.kit.runner import Runner
-from services.kit.saving import InMemory
-from services.kit.waiting import Pending, Waiting
+from services.kit.snapshot_store import InMemory
 
 POISONED, UNREACTABLE, HUGE = 666, 667, 668
 

@@ -22,7 +22,7 @@ from services.kit.log_memory import MemoryLog
 from services.kit.records import read_event
 from services.kit.rules import Call, Rules, Ruling, dump
 from services.kit.runner import Poison, Runner
-from services.kit.saving import DatabaseSaver, InMemory
+from services.kit.snapshot_store import DatabaseSaver, InMemory
 
 
 class Account(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ import pytest
 
 from services.kit.cluster_look import LEASES, NOBODY_S, OWNERS, STREAMS, Look, StreamSeen
 from services.kit.lag import SAVING, Behind
-from services.kit.measures import Measures
+from services.kit.process_metrics import Measures
 from services.kit.self_watch import DECIDES_S, SAVING_PATIENCE, Facts, SelfWatch
 from services.kit.settings import ServiceSettings
 from services.local.supervisor import SERVICES

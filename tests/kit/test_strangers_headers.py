@@ -20,7 +20,7 @@ from services.kit.credentials import mint_trial, trial_inbox, worker_inbox
 from services.kit.log_jetstream import ensure_streams
 from tests.fixtures.broker import RealBroker
 from tests.fixtures.three_brokers import ThreeBrokers
-from worker.hearing import Hearing
+from worker.order_feed import Hearing
 
 # The client library leaves the sockets of broken connections to the garbage collector.
 pytestmark = [

@@ -10,7 +10,7 @@ from det_contracts import subjects
 from services.kit.lease import BUCKET, Lease
 from services.kit.log import Draft, Fence, FenceLost, NotStored, OutcomeUnknown
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
-from worker.hearing import Hearing
+from worker.order_feed import Hearing
 
 # The client library leaves the sockets of broken connections to the garbage collector.
 pytestmark = [

@@ -24,7 +24,7 @@ from services.kit.broker import held_port, port_of
 from services.kit.conditions import Conditions
 from services.kit.connection import connect
 from services.kit.health import HealthPages
-from services.kit.measures import Measures
+from services.kit.process_metrics import Measures
 from services.kit.settings import BadSettings, ServiceSettings
 from services.local import certificates
 from tests.fixtures.broker import RealBroker

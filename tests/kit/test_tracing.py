@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from det_contracts.envelope import Recorded
-from services.kit import tracing, trail
+from services.kit import trace_context, tracing
 from services.kit.log import Stored
 from services.kit.settings import BadSettings
 
@@ -21,7 +21,7 @@ class Said(msgspec.Struct, frozen=True):
 
 
 def trail_of(*told):
-    made = trail.Trail()
+    made = trace_context.Trail()
     messages = [Stored("s", at, b"", span) for at, (_, _, span) in enumerate(told, 1)]
     events = [Recorded(at, event, id, "", 0.0) for at, (id, event, _) in enumerate(told, 1)]
     made.note(messages, events)
@@ -61,7 +61,7 @@ def test_events_without_a_trace_leave_none():
 
 
 def test_what_is_oldest_is_forgotten(monkeypatch):
-    monkeypatch.setattr(trail, "REMEMBERED", 2)
+    monkeypatch.setattr(trace_context, "REMEMBERED", 2)
     known = trail_of(*((f"e-{n}", Said(n), str(n)) for n in range(5)))
     assert [known.behind(Said(0), f"e-{n}") for n in range(5)] == ["", "", "", "3", "4"]
 

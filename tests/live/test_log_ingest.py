@@ -14,9 +14,9 @@ from services.kit.log_jetstream import JetStreamLog, ensure_streams
 from tests.fixtures.metrics_service import asked
 from tests.fixtures.metrics_service import credentials as credentials
 from tests.fixtures.metrics_service import metrics as metrics
-from worker.output import SpoolReader
+from worker.log_shipping import Shipper
+from worker.output_spool import SpoolReader
 from worker.shim.spool import STDOUT, Spool
-from worker.shipping import Shipper
 
 pytestmark = pytest.mark.timeout(900)
 LINES = 60_000

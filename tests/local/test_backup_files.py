@@ -9,7 +9,7 @@ from det_contracts import subjects
 from services.kit.jetstream_api import ask
 from services.kit.log import Draft
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
-from services.kit.read_once import read_once
+from services.kit.log_range import read_once
 from services.local.backup import CannotBackUp, back_up, box_of, opened
 from services.local.home import Home, Plan
 from services.local.restore import checked

@@ -12,7 +12,7 @@ from services.kit import conditions as names
 from services.kit.broker import free_port
 from services.kit.conditions import Conditions
 from services.kit.health import HealthPages
-from services.kit.measures import Measures
+from services.kit.process_metrics import Measures
 from services.local import status
 from services.local.home import Home, Plan
 

@@ -14,7 +14,7 @@ from det_contracts.reports import ReportBatch
 from services.kit.log import Draft
 from services.kit.log_memory import MemoryLog
 from services.kit.runner import Runner
-from services.kit.saving import DatabaseSaver
+from services.kit.snapshot_store import DatabaseSaver
 from services.metrics import trimming
 from services.metrics.app import RULES
 from services.metrics.domain import State

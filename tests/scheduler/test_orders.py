@@ -12,7 +12,7 @@ from det_contracts.orders import NEW, Briefing, Gang, Standing, WorkerOrders
 from services.kit.log import Draft, Fence
 from services.kit.log_memory import MemoryLog
 from services.kit.runner import Runner
-from services.kit.saving import InMemory
+from services.kit.snapshot_store import InMemory
 from services.scheduler import orders
 from services.scheduler.app import RULES
 

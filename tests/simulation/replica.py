@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 from det_contracts.news import AskLeave, AskOperations
 from det_contracts.problems import unavailable
-from services.kit.asked import News
-from services.kit.awake import Awake
 from services.kit.runner import Runner
+from services.kit.script_questions import News
+from services.kit.suspension import Awake
 from services.metrics import settling
 from services.scheduler import heartbeats, orders
 from services.scheduler.news import say_leave

@@ -7,7 +7,7 @@ from functools import cache
 import msgspec
 
 from services.kit.rules import dump, record_types
-from services.kit.saving import DatabaseSaver
+from services.kit.snapshot_store import DatabaseSaver
 
 VERSIONS = 6
 

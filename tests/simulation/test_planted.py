@@ -9,12 +9,12 @@ from det_contracts import subjects
 from det_contracts.events import scheduler, searcher, trial
 from services.catalogue.catalogue import Catalogue
 from services.intake.relay import Relay
-from services.kit.awake import Awake
 from services.kit.log import Fence
 from services.kit.log_memory import MemoryLog
 from services.kit.quotas import limits
 from services.kit.rounds import Round
 from services.kit.runner import Runner
+from services.kit.suspension import Awake
 from services.provisioner import plan
 from services.scheduler.domain import State, hosts, provisioned
 from services.scheduler.domain.letting_in import LettingIn

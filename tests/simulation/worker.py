@@ -13,10 +13,10 @@ from tests.simulation import stopping
 from tests.simulation.line import Line
 from tests.simulation.script import Process
 from tests.simulation.violation import Violation
-from worker.contact import Contact
+from worker.fact_outbox import draft
 from worker.identity import Identity
-from worker.presence import IdTaken, Presence
-from worker.stating import draft
+from worker.last_contact import Contact
+from worker.registration import IdTaken, Presence
 
 BEAT_S = 8.0
 AGAIN_S = 3.0

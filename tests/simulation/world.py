@@ -24,7 +24,7 @@ from det_contracts.queries import (
 )
 from services.checkpoints.app import RULES as CHECKPOINTS
 from services.intake import relay
-from services.kit import awake, runner, saving
+from services.kit import runner, snapshot_store, suspension
 from services.kit.rules import Call, dump, every_key
 from services.metrics import settling
 from services.metrics.app import RULES as METRICS
@@ -52,7 +52,7 @@ from tests.simulation.shelf import Copies, Shelf, ShelfSnapshot, differ
 from tests.simulation.story import Story
 from tests.simulation.violation import Violation
 from tests.simulation.worker import Worker
-from worker import contact, presence, stating
+from worker import fact_outbox, last_contact, registration
 
 EPOCH = 1_700_000_000.0
 PATIENCE_S = 10.0
@@ -425,15 +425,15 @@ def parts(loop_time, plan):
         (heartbeats, "LOOK_EVERY_S", LOOK_EVERY_S),
         (orders, "LOOK_EVERY_S", LOOK_EVERY_S),
         (orders, "log", QUIET),
-        (presence, "log", QUIET),
-        (stating, "new_id", lambda: f"{ids.getrandbits(128):032x}"),
-        (contact, "since_boot", loop_time),
+        (registration, "log", QUIET),
+        (fact_outbox, "new_id", lambda: f"{ids.getrandbits(128):032x}"),
+        (last_contact, "since_boot", loop_time),
         (settling, "time", clock),
         (settling, "LOOK_EVERY_S", LOOK_EVERY_S),
-        (saving, "SAVE_EVERY_S", LOOK_EVERY_S),
-        (saving, "Behind", NeverBehind),
-        (saving, "Snapshot", lambda owner, state, fold_version: ShelfSnapshot(state)),
-        (awake, "TICK_S", LOOK_EVERY_S),
+        (snapshot_store, "SAVE_EVERY_S", LOOK_EVERY_S),
+        (snapshot_store, "Behind", NeverBehind),
+        (snapshot_store, "Snapshot", lambda owner, state, fold_version: ShelfSnapshot(state)),
+        (suspension, "TICK_S", LOOK_EVERY_S),
         # So that reports are told in portions.
         (rounds, "REPORTED_AT_ONCE", 2),
         (runner, "log", QUIET),

@@ -12,7 +12,7 @@ from det_contracts import commands
 from det_contracts.commands import Once
 from det_contracts.events import gateway, scheduler, trial, worker
 from det_contracts.events.scheduler import PoolSettings
-from services.kit.once import KEPT_S
+from services.kit.idempotency import KEPT_S
 from services.people.tokens import LONGEST_S
 from services.scheduler.commands import GiveUp, ReportSilence
 from services.scheduler.domain.records import CLOSED_WORKERS_KEPT_S, TASKS_KEPT_S, WORKERS_KEPT_S

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from worker import process
-from worker.output import SpoolReader
+from worker.output_spool import SpoolReader
 
 DEADLINE_S = 30.0
 

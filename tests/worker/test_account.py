@@ -10,7 +10,7 @@ from det_contracts.events.gateway import AgentUser
 from tests.fixtures.other_users import needs_root
 from worker import account, app
 from worker.account import Account, Accounts, BadAccount
-from worker.places import Places, hand_over
+from worker.user_folders import Places, hand_over
 
 
 def test_a_setting_names_a_user_with_or_without_a_group():

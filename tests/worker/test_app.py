@@ -21,8 +21,8 @@ from services.kit.log import Draft
 from services.kit.log_memory import MemoryLog
 from tests.fixtures.intake import admitting
 from worker import app, process
-from worker.hearing import Heard
 from worker.identity import Identity
+from worker.order_feed import Heard
 from worker.orders import ActedOn, Order, Orders
 from worker.settings import WorkerSettings
 
@@ -37,7 +37,7 @@ class Silent:
 
 
 class Told:
-    """What `worker.hearing` has of the broker; a scheduler that knows one worker stands behind it.
+    """What `worker.order_feed` has of the broker; a scheduler that knows one worker stands behind it.
 
     It answers each registration, and tells of what the worker said that it runs, but for what is in `over`.
     """

@@ -7,7 +7,7 @@ from det_contracts import orders
 from det_contracts.events.scheduler import AllocationAssigned, Part
 from services.kit.sealing import sealed, sealer_from
 from worker.briefing import Gang, share_of
-from worker.preparing import CannotPrepare, Preparer
+from worker.run_setup import CannotPrepare, Preparer
 from worker.settings import WorkerSettings
 
 ASSIGNED = AllocationAssigned(

@@ -12,7 +12,7 @@ from det_contracts.orders import Briefing, Gang, TrialFacts
 from services.kit import base64url
 from services.kit.credentials import Authority
 from worker import credentials
-from worker.preparing import CREDENTIALS, Preparer
+from worker.run_setup import CREDENTIALS, Preparer
 from worker.settings import WorkerSettings
 
 AUTHORITY = Authority.create()

@@ -9,7 +9,7 @@ from det_contracts.events.scheduler import AllocationAssigned, Part
 from services.kit.files import aside
 from worker import process
 from worker.orders import LONGEST_REASON, NOTES_BYTES, POSITION_BYTES, ActedOn, Order, Orders
-from worker.output import Notes, SpoolReader
+from worker.output_spool import Notes, SpoolReader
 from worker.run import Run
 from worker.shim.spool import HEADER, segment_name
 from worker.slots import Inventory

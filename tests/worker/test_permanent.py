@@ -2,7 +2,7 @@
 
 import pytest
 
-from worker.output import last_lines
+from worker.output_spool import last_lines
 from worker.permanent import cause
 from worker.shim.spool import STDERR, STDOUT, Spool
 

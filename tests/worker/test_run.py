@@ -11,7 +11,7 @@ import pytest
 
 from det_contracts import expconf
 from det_contracts.events.worker import Slot
-from worker import hook, process
+from worker import process, startup_hook
 from worker.environment import (
     Cluster,
     Place,
@@ -68,8 +68,8 @@ def run_files(runs):
         )
         write_info(place.info_dir, info_files(task, cluster, place), {})
         argv = expconf.entrypoint_command(command, slots=1)
-        if hook.HOOK in files:
-            argv = hook.with_hook(argv)
+        if startup_hook.HOOK in files:
+            argv = startup_hook.with_hook(argv)
         process.prepare(runs.dir(), argv, place.workdir, variables(task, cluster, place, os.environ))
         process.start(runs.dir())
         ended = runs.ended(runs.dir())

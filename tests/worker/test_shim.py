@@ -10,7 +10,7 @@ import pytest
 
 from services.kit.since_boot import since_boot
 from worker import process
-from worker.contact import ContactFile
+from worker.last_contact import ContactFile
 from worker.shim import processes
 from worker.shim.life import FENCED
 from worker.workdir import remove

@@ -15,8 +15,8 @@ import structlog
 
 from det_contracts.expconf.environment import DEFAULT_IMAGES
 from det_contracts.roots import Roots
+from services.kit.allowed_paths import is_within
 from services.kit.files import write_whole
-from services.kit.reach import is_within
 from worker import process
 from worker.account import Account
 from worker.environment import PORTS

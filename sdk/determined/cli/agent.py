@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from determined.cli import output, wording
+from determined.cli import formatting, output
 from determined.cli.failure import Failure
 from determined.cli.grammar import Noun, Verb, arg, one_of
 from determined.cli.task import agents_of, show_tasks
@@ -32,13 +32,13 @@ def _record(agent: dict[str, Any]) -> dict[str, Any]:
     return {
         "id": agent["id"],
         "version": agent.get("version"),
-        "registered_time": wording.when(agent.get("registeredTime")),
+        "registered_time": formatting.when(agent.get("registeredTime")),
         "num_slots": len(agent.get("slots") or {}),
         "num_containers": len(agent.get("containers") or {}),
-        "resource_pools": wording.listed(agent.get("resourcePools")),
+        "resource_pools": formatting.listed(agent.get("resourcePools")),
         "enabled": agent.get("enabled"),
         "draining": agent.get("draining"),
-        "addresses": wording.listed(agent.get("addresses")),
+        "addresses": formatting.listed(agent.get("addresses")),
     }
 
 

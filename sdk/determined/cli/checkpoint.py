@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from determined.cli import download as downloads
-from determined.cli import output, wording
+from determined.cli import formatting, output
 from determined.cli.grammar import Noun, Verb, arg
 from determined.transport.rest import Session
 
@@ -33,10 +33,10 @@ def describe(session: Session, args: argparse.Namespace) -> None:
         training.get("experimentId"),
         training.get("trialId"),
         metadata.get("steps_completed"),
-        wording.when(found.get("reportTime")),
+        formatting.when(found.get("reportTime")),
         found["uuid"],
-        wording.compact(metrics),
-        wording.compact(metadata),
+        formatting.compact(metrics),
+        formatting.compact(metadata),
     ]
     headers = ["Experiment ID", "Trial ID", "Steps Completed", "Report Time", "UUID", "Validation Metrics"]
     output.table([*headers, "Metadata"], [row])

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from determined.cli import output, wording
+from determined.cli import formatting, output
 from determined.cli.failure import Failure
 from determined.cli.grammar import arg
 
@@ -74,11 +74,11 @@ def _row(one: Checkpoint) -> list[object]:
         training.experiment_id if training else None,
         training.trial_id if training else None,
         one.metadata.get("steps_completed"),
-        wording.when(one.report_time),
+        formatting.when(one.report_time),
         one.uuid,
-        wording.compact(metrics),
-        wording.compact(one.metadata),
-        wording.size(sum(one.resources.values())),
+        formatting.compact(metrics),
+        formatting.compact(one.metadata),
+        formatting.size(sum(one.resources.values())),
     ]
 
 

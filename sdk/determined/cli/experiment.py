@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from determined.cli import download as downloads
-from determined.cli import output, trial_logs, wording
+from determined.cli import formatting, output, trial_logs
 from determined.cli.experiment_change import CHILDREN
 from determined.cli.experiment_create import CREATE_ARGS, create, is_local
 from determined.cli.experiment_describe import DESCRIBE_ARGS, describe
@@ -53,10 +53,10 @@ def _list_row(one: Object, places: bool, archived: bool) -> list[Any]:
         one["username"],
         one["name"],
         one.get("forkedFrom"),
-        wording.state(one["state"]),
-        wording.percent(one.get("progress")),
-        wording.when(one.get("startTime")),
-        wording.when(one.get("endTime")),
+        formatting.state(one["state"]),
+        formatting.percent(one.get("progress")),
+        formatting.when(one.get("startTime")),
+        formatting.when(one.get("endTime")),
         one.get("resourcePool"),
     ]
     place = [one.get("workspaceName"), one.get("projectName")] if places else []
@@ -98,7 +98,9 @@ def _status_of(experiment: Object) -> int | None:
         return 0
     if state in log_stream.ENDED or state == "STATE_DELETED":
         reason = experiment.get("stateReason")
-        output.complain(f"Experiment {number} is {wording.state(state)}" + (f": {reason}" if reason else ""))
+        output.complain(
+            f"Experiment {number} is {formatting.state(state)}" + (f": {reason}" if reason else "")
+        )
         return 1
     return None
 
@@ -122,10 +124,10 @@ def list_trials(session: Session, args: argparse.Namespace) -> None:
     rows = [
         [
             trial["id"],
-            wording.state(trial["state"]),
-            wording.compact(trial.get("hparams")),
-            wording.when(trial.get("startTime")),
-            wording.when(trial.get("endTime")),
+            formatting.state(trial["state"]),
+            formatting.compact(trial.get("hparams")),
+            formatting.when(trial.get("startTime")),
+            formatting.when(trial.get("endTime")),
             trial.get("totalBatchesProcessed"),
         ]
         for trial in found
@@ -163,11 +165,11 @@ def _checkpoint_row(one: Object) -> list[Any]:
     return [
         (one.get("training") or {}).get("trialId"),
         (one.get("metadata") or {}).get("steps_completed"),
-        wording.state(one["state"]),
+        formatting.state(one["state"]),
         _searcher_metric(one),
         one["uuid"],
-        wording.listed(sorted(resources)),
-        wording.size(sum(int(size) for size in resources.values())),
+        formatting.listed(sorted(resources)),
+        formatting.size(sum(int(size) for size in resources.values())),
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from determined.cli import output, wording
+from determined.cli import formatting, output
 from determined.cli.failure import Failure
 from determined.cli.grammar import Noun, Verb, arg
 from determined.transport.rest import Session
@@ -103,7 +103,7 @@ def _show_what_goes(session: Session, args: argparse.Namespace) -> None:
         [
             (one.get("training") or {}).get("trialId"),
             (one.get("metadata") or {}).get("steps_completed"),
-            wording.state(one["state"]),
+            formatting.state(one["state"]),
             (one.get("training") or {}).get("searcherMetric"),
             one["uuid"],
         ]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from determined import context, yamlfile
-from determined.cli import experiment_tryout, output, trial_logs, wording
+from determined.cli import experiment_test_mode, formatting, output, trial_logs
 from determined.cli.failure import Failure
 from determined.cli.grammar import arg, one_of
 from determined.transport import log_stream, submission
@@ -38,17 +38,17 @@ _POLL_S = 0.2
 
 def create(session: Session, args: argparse.Namespace) -> int | None:
     """Send the configuration and the code; with `-f` show the first trial's log."""
-    experiment_tryout.check_options(args)
+    experiment_test_mode.check_options(args)
     text, config = _config_of(args.config_file, args.config)
     if args.local:
-        experiment_tryout.here(config, args.model_dir)
+        experiment_test_mode.here(config, args.model_dir)
         return None
     files = _pack(args.model_dir, args.include)
     body = {"config": text, "modelDefinition": files, "activate": not args.paused}
     body |= {"template": args.template} if args.template else {}
     body |= {"projectId": args.project_id} if args.project_id is not None else {}
     if args.test_mode:
-        return experiment_tryout.on_cluster(session, config, body)
+        return experiment_test_mode.on_cluster(session, config, body)
     answer = _send(session, body)
     experiment_id = int(answer["experiment"]["id"])
     print(f"Created experiment {experiment_id}", flush=True)
@@ -138,7 +138,7 @@ def _short(model_dir: Path) -> str:
 
 
 def _progress_line(shown: str, size: int, count: int) -> str:
-    return f"Preparing files ({shown}) to send to master... {wording.size(size)} and {count} files"
+    return f"Preparing files ({shown}) to send to master... {formatting.size(size)} and {count} files"
 
 
 def _send(session: Session, body: dict[str, Any]) -> Any:
@@ -199,5 +199,5 @@ def _first_trial(session: Session, experiment_id: int) -> int:
         experiment = session.get(f"/api/v1/experiments/{experiment_id}")["experiment"]
         if experiment["state"] in log_stream.ENDED:
             reason = experiment.get("stateReason") or "it has no trial"
-            raise Failure(f"experiment {experiment_id} is {wording.state(experiment['state'])}: {reason}")
+            raise Failure(f"experiment {experiment_id} is {formatting.state(experiment['state'])}: {reason}")
         time.sleep(_POLL_S)

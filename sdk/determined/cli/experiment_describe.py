@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from determined.cli import output, wording
+from determined.cli import formatting, output
 from determined.cli.grammar import arg
 from determined.transport.rest import Params, Session
 
@@ -79,7 +79,7 @@ def show_reasons(kind: str, objects: Iterable[Object]) -> None:
     """Say why each object is in its state, where the master tells."""
     for one in objects:
         if reason := one.get("stateReason"):
-            state = wording.state(one["state"])
+            state = formatting.state(one["state"])
             print(f"\n{kind} {one['id']} is {state}: {reason}")
 
 
@@ -142,15 +142,15 @@ def _trials(session: Session, experiment: Object) -> list[Object]:
 def _experiment_row(one: Object) -> list[Any]:
     return [
         one["id"],
-        wording.state(one["state"]),
-        wording.percent(one.get("progress")),
-        wording.when(one.get("startTime")),
-        wording.when(one.get("endTime")),
+        formatting.state(one["state"]),
+        formatting.percent(one.get("progress")),
+        formatting.when(one.get("startTime")),
+        formatting.when(one.get("endTime")),
         one.get("name"),
         one.get("description"),
         one.get("archived"),
         one.get("resourcePool"),
-        wording.listed(one.get("labels")),
+        formatting.listed(one.get("labels")),
     ]
 
 
@@ -158,10 +158,10 @@ def _trial_row(one: Object) -> list[Any]:
     return [
         one["id"],
         one.get("experimentId"),
-        wording.state(one["state"]),
-        wording.when(one.get("startTime")),
-        wording.when(one.get("endTime")),
-        wording.compact(one.get("hparams")),
+        formatting.state(one["state"]),
+        formatting.when(one.get("startTime")),
+        formatting.when(one.get("endTime")),
+        formatting.compact(one.get("hparams")),
         one.get("restarts"),
         one.get("totalBatchesProcessed"),
     ]
@@ -186,12 +186,12 @@ def _names(steps: dict[tuple[int, int], Object], kind: str) -> list[str]:
 def _state_and_time(body: Object | None) -> list[Any]:
     if body is None:
         return [None, None]
-    return [wording.state(body.get("state") or "COMPLETED"), wording.when(body.get("endTime"))]
+    return [formatting.state(body.get("state") or "COMPLETED"), formatting.when(body.get("endTime"))]
 
 
 def _values(body: Object | None, names: list[str]) -> list[Any]:
     found = [_metrics(body or {}).get(name) for name in names]
-    return [wording.compact(value) if isinstance(value, dict | list) else value for value in found]
+    return [formatting.compact(value) if isinstance(value, dict | list) else value for value in found]
 
 
 def _write_files(directory: Path, sheets: list[Sheet]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from determined.cli import output, wording
+from determined.cli import formatting, output
 from determined.cli.failure import Failure
 from determined.cli.grammar import Noun, Verb, arg, one_of
 from determined.cli.paging import paging_args, read_pages
@@ -54,9 +54,9 @@ def _row(job: Object, share: str) -> list[Any]:
         str(job["type"]).removeprefix("TYPE_"),
         name,
         job.get(share),
-        wording.when(job.get("submissionTime")),
+        formatting.when(job.get("submissionTime")),
         f"{job['allocatedSlots']}/{job['requestedSlots']}",
-        wording.state(job["summary"]["state"]),
+        formatting.state(job["summary"]["state"]),
         job.get("username"),
         job.get("resourcePool"),
         job.get("waitsFor"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from determined.cli import output, wording
+from determined.cli import formatting, output
 from determined.cli.failure import Failure
 from determined.cli.grammar import Noun, Verb, arg
 from determined.cli.paging import paging_args, read_pages
@@ -117,12 +117,12 @@ def _show_models(models: list[Object]) -> None:
             one["name"],
             one.get("workspaceId"),
             one.get("numVersions"),
-            wording.when(one.get("creationTime")),
-            wording.when(one.get("lastUpdatedTime")),
+            formatting.when(one.get("creationTime")),
+            formatting.when(one.get("lastUpdatedTime")),
             one.get("username"),
-            wording.listed(one.get("labels")),
+            formatting.listed(one.get("labels")),
             one.get("description"),
-            wording.compact(one.get("metadata")),
+            formatting.compact(one.get("metadata")),
         ]
         for one in models
     ]
@@ -142,8 +142,8 @@ def _version_row(one: Object) -> list[Any]:
         training.get("trialId"),
         metadata.get("steps_completed"),
         checkpoint.get("uuid"),
-        wording.compact((training.get("validationMetrics") or {}).get("avgMetrics")),
-        wording.compact(metadata),
+        formatting.compact((training.get("validationMetrics") or {}).get("avgMetrics")),
+        formatting.compact(metadata),
     ]
 
 

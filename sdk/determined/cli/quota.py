@@ -7,7 +7,7 @@ import re
 from decimal import Decimal
 from typing import Any
 
-from determined.cli import output, wording
+from determined.cli import formatting, output
 from determined.cli.failure import Failure
 from determined.cli.grammar import Noun, Verb, arg, one_of
 from determined.cli.task_verbs import workspace_id
@@ -95,7 +95,7 @@ def _print(quotas: list[Object]) -> None:
             one["name"],
             _of(one["used"]["slots"], one["slots"]),
             _of(one["used"]["jobs"], one["jobs"]),
-            _of(one["used"]["storageBytes"], one["storageBytes"], wording.size),
+            _of(one["used"]["storageBytes"], one["storageBytes"], formatting.size),
         ]
         for one in quotas
     ]

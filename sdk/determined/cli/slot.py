@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from determined.cli import output, wording
+from determined.cli import formatting, output
 from determined.cli.agent import DRAIN, FORMATS
 from determined.cli.grammar import Noun, Verb, arg
 from determined.transport.rest import Session
@@ -45,7 +45,7 @@ def _records(agent: Object, users: dict[str, Object]) -> Iterator[Object]:
         task = users.get(container["id"], OTHER) if container else FREE
         yield {
             "agent_id": agent["id"],
-            "resource_pools": wording.listed(agent.get("resourcePools")),
+            "resource_pools": formatting.listed(agent.get("resourcePools")),
             "slot_id": slot["id"],
             "enabled": slot.get("enabled"),
             "draining": slot.get("draining"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from determined.cli import output, trial_logs, wording
+from determined.cli import formatting, output, trial_logs
 from determined.cli.failure import Failure
 from determined.cli.grammar import Noun, Verb, arg, one_of
 from determined.transport import log_stream
@@ -70,11 +70,11 @@ def _row(one: Object) -> list[Any]:
         one["allocationId"],
         one["name"],
         one.get("slotsNeeded"),
-        wording.when(one.get("registeredTime")),
-        wording.listed(agents_of(one)) or "unassigned",
+        formatting.when(one.get("registeredTime")),
+        formatting.listed(agents_of(one)) or "unassigned",
         one.get("priority") if one.get("schedulerType") == "priority" else "N/A",
         one.get("resourcePool"),
-        wording.listed(ports),
+        formatting.listed(ports),
     ]
 
 

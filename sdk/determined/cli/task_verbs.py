@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from determined import context, yamlfile
-from determined.cli import output, trial_logs, wording
+from determined.cli import formatting, output, trial_logs
 from determined.cli.experiment_create import merged
 from determined.cli.failure import Failure
 from determined.cli.grammar import Noun, Run, Verb, arg
@@ -156,7 +156,7 @@ def _headers(kind: Kind) -> list[str]:
 
 def _row(kind: Kind, one: Object, spaces: dict[int, str]) -> list[Any]:
     more = [read(one) for _, read in kind.columns]
-    state = wording.state(one["state"])
+    state = formatting.state(one["state"])
     return [
         one["id"],
         one.get("username"),

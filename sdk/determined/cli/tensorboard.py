@@ -7,7 +7,7 @@ import webbrowser
 from typing import Any
 from urllib.parse import urljoin
 
-from determined.cli import task_verbs, wording
+from determined.cli import formatting, task_verbs
 from determined.cli.failure import Failure
 from determined.cli.grammar import Noun, Verb, arg
 from determined.transport.rest import Session
@@ -16,7 +16,7 @@ Object = dict[str, Any]
 
 
 def _joined(name: str) -> Any:
-    return lambda one: wording.listed([str(id) for id in one.get(name) or []])
+    return lambda one: formatting.listed([str(id) for id in one.get(name) or []])
 
 
 KIND = task_verbs.Kind(

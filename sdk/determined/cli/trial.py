@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from determined.cli import download as downloads
-from determined.cli import output, trial_logs, trial_metrics, wording
+from determined.cli import formatting, output, trial_logs, trial_metrics
 from determined.cli.experiment_describe import Object, Sheet, kind_and_body, show_reasons, show_sheets
 from determined.cli.failure import Failure
 from determined.cli.grammar import Noun, Verb, arg, one_of
@@ -38,10 +38,10 @@ def _trial(one: Object) -> Sheet:
     headers = ["Experiment ID", "State", "H-Params", "Started", "Ended", "Restarts", "# of Batches"]
     row = [
         one.get("experimentId"),
-        wording.state(one["state"]),
-        wording.compact(one.get("hparams")),
-        wording.when(one.get("startTime")),
-        wording.when(one.get("endTime")),
+        formatting.state(one["state"]),
+        formatting.compact(one.get("hparams")),
+        formatting.when(one.get("startTime")),
+        formatting.when(one.get("endTime")),
         one.get("restarts"),
         one.get("totalBatchesProcessed"),
     ]
@@ -54,10 +54,10 @@ def _workloads(found: list[Object], with_metrics: bool) -> Sheet:
     headers += ["Validation Metrics", *["Workload Metrics"] * with_metrics]
     rows = []
     for kind, body in map(kind_and_body, found):
-        metrics = wording.compact(body.get("metrics"))
-        row = [body.get("totalBatches"), wording.when(body.get("endTime"))]
-        row += [wording.state(body.get("state", "")) or None if kind == "checkpoint" else None]
-        row += [body.get("uuid"), wording.compact(body.get("metadata"))]
+        metrics = formatting.compact(body.get("metrics"))
+        row = [body.get("totalBatches"), formatting.when(body.get("endTime"))]
+        row += [formatting.state(body.get("state", "")) or None if kind == "checkpoint" else None]
+        row += [body.get("uuid"), formatting.compact(body.get("metadata"))]
         row += [metrics if kind == "validation" else None]
         rows.append(row + [metrics if kind == "training" else None] * with_metrics)
     return Sheet("Workloads", headers, rows)

@@ -17,7 +17,7 @@ from determined.core._checkpoint_merge import Conflicts, merge_metadata, merge_r
 from determined.core._distributed import DistributedContext
 from determined.core._outcome import Outcome, values_of_all
 from determined.storage import Resources, Selector
-from determined.storage.tree import choose, list_directory
+from determined.storage.listing import choose, list_directory
 
 _CHUNK_BYTES = 1 << 20
 

@@ -17,8 +17,8 @@ from determined.core._collectives import Alone, Collectives, Group
 from determined.core._distributed import DistributedContext
 from determined.core._outcome import Outcome, values_of_all
 from determined.storage import Resources, Selector, StorageManager
-from determined.storage.apart import Apart, apart
-from determined.storage.tree import choose, stamps
+from determined.storage.listing import choose, stamps
+from determined.storage.transfer_process import Apart, apart
 
 Metadata = dict[str, Any]
 Given = tuple[pathlib.Path, str]

@@ -78,7 +78,7 @@ class DistributedContext(Collectives):
         if self.size == 1:
             return Alone(), Alone()
         # By name: a job of one loads no sockets.
-        meeting = importlib.import_module("determined.core._meeting")
+        meeting = importlib.import_module("determined.core._rendezvous")
         one_node = self.local_size == self.size
         everybody: Group
         if self.rank == 0:
@@ -102,7 +102,7 @@ class DistributedContext(Collectives):
         return self._beside
 
     def _meet_again(self) -> Group:
-        meeting = importlib.import_module("determined.core._meeting")
+        meeting = importlib.import_module("determined.core._rendezvous")
         one_node = self.local_size == self.size
         everywhere = "::" if ":" in self._chief_ip else ""
         place = ("127.0.0.1", 0) if one_node else (everywhere, self._second_port)

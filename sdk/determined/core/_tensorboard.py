@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable
 
 from determined.storage import StorageManager
-from determined.storage.tree import local_path
+from determined.storage.listing import local_path
 
 logger = logging.getLogger("determined.core")
 

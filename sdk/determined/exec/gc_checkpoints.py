@@ -16,7 +16,7 @@ from det_contracts.roots import OutOfReach, Roots, checkpoint_id
 from determined import storage
 from determined._info import info_directory
 from determined.core._tensorboard import stored_under_experiment
-from determined.storage.fence import fenced
+from determined.storage.privileged import fenced
 from determined.transport.rest import Session
 
 logger = logging.getLogger("determined.exec.gc_checkpoints")

@@ -29,7 +29,7 @@ from determined.core._tensorboard import stored_under
 from determined.launch import _child
 from determined.launch._node import c10d_port, stop
 from determined.storage import StorageManager
-from determined.storage.fence import fenced
+from determined.storage.privileged import fenced
 from determined.transport.rest import Session
 
 logger = logging.getLogger("determined.exec.tensorboard")

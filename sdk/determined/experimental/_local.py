@@ -17,9 +17,9 @@ def test_one_batch(trial_class: type[Any], config: dict[str, Any] | None = None)
         ValueError: The configuration is wrong; all its faults are named. Whatever the class raises is raised,
             too.
     """
-    from determined.experimental import _tryout
+    from determined.experimental import _test_run
 
-    _tryout.run(trial_class, config or {})
+    _test_run.run(trial_class, config or {})
     print("The test experiment passed.")
 
 

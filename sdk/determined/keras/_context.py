@@ -104,10 +104,10 @@ class TFKerasTrialContext(TrialInformation, TrainingPlace, TrialContext):
         Raises:
             ValueError: The configuration is wrong; all its faults are named.
         """
-        from determined.experimental import _tryout
+        from determined.experimental import _test_run
 
-        whole = _tryout.whole(config)
-        hparams = _tryout.environment(whole).hparams
+        whole = _test_run.whole(config)
+        hparams = _test_run.environment(whole).hparams
         return cls(core._dummy_init(), Settings(hparams, whole, 1))
 
     @property

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from determined.pytorch._machine import Machine
+from determined.pytorch._system_metrics import Machine
 
 LONGEST_S = 300.0
 SYSTEM_EVERY_S = 1.0

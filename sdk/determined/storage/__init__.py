@@ -3,8 +3,8 @@
 from determined.storage.base import CloudStorageManager, StorageManager
 from determined.storage.build import build, from_string, validate_config, validate_manager
 from determined.storage.directory import SharedFSStorageManager
+from determined.storage.listing import Resources, Selector
 from determined.storage.s3 import S3StorageManager
-from determined.storage.tree import Resources, Selector
 
 __all__ = [
     "CloudStorageManager",

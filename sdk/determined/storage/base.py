@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
+from determined.storage.listing import Resources, Selector, list_directory
 from determined.storage.progress import Progress
-from determined.storage.tree import Resources, Selector, list_directory
 
 logger = logging.getLogger("determined.storage")
 

@@ -7,10 +7,10 @@ import shutil
 import stat
 from functools import partial
 
+from determined.storage.listing import Resources
 from determined.storage.parallel import run_all
 from determined.storage.partial import PartialFile, partial_name
 from determined.storage.progress import Meter
-from determined.storage.tree import Resources
 
 PARALLEL_FILES = 4
 _STEP_BYTES = 32 << 20

@@ -11,9 +11,9 @@ from determined import errors
 from determined.storage import globs as _globs
 from determined.storage.base import StorageManager
 from determined.storage.copying import copy_tree
+from determined.storage.free_space import check_room
+from determined.storage.listing import Resources, Selector, choose, list_directory, local_path, only
 from determined.storage.progress import Meter, Progress
-from determined.storage.room import check_room
-from determined.storage.tree import Resources, Selector, choose, list_directory, local_path, only
 
 logger = logging.getLogger("determined.storage")
 

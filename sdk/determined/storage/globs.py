@@ -5,7 +5,7 @@ import posixpath
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
-from determined.storage.tree import Resources
+from determined.storage.listing import Resources
 
 logger = logging.getLogger("determined.storage")
 

@@ -15,8 +15,8 @@ from urllib.parse import urlparse
 from determined import errors
 from determined.storage import globs as _globs
 from determined.storage.base import CloudStorageManager
+from determined.storage.listing import Resources, Selector, choose, inside, list_directory, only, with_parents
 from determined.storage.progress import Meter, Progress
-from determined.storage.tree import Resources, Selector, choose, inside, list_directory, only, with_parents
 
 if TYPE_CHECKING:
     from minio import Minio

@@ -33,10 +33,10 @@ from minio.error import MinioException
 from urllib3.exceptions import HTTPError
 
 from determined.storage.checksums import Blocks, SummedReader, decode, encode
+from determined.storage.listing import Resources
 from determined.storage.parallel import run_all
 from determined.storage.progress import Meter
 from determined.storage.s3_answers import BUSY
-from determined.storage.tree import Resources
 
 MIB = 1 << 20
 PART_SIZE_BYTES = 16 * MIB

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 import sqlalchemy as sa
 from pydantic import WithJsonSchema
 
+from services.catalogue.api_values import instant, long
+from services.catalogue.display_state import STATES
 from services.catalogue.domain import State
-from services.catalogue.shown import STATES
-from services.catalogue.written import instant, long
 
 R = TypeVar("R")
 LARGEST = 2**63 - 1

@@ -24,8 +24,8 @@ from services.catalogue.columns.column import (
     Kept,
     table_of,
 )
+from services.catalogue.display_state import experiment_state
 from services.catalogue.domain import Experiment, State
-from services.catalogue.shown import experiment_state
 from services.people import users
 
 

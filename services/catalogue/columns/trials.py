@@ -16,8 +16,8 @@ from services.catalogue.columns.column import (
     Kept,
     table_of,
 )
+from services.catalogue.display_state import trial_state
 from services.catalogue.domain import Trial
-from services.catalogue.shown import trial_state
 
 C = Column[Trial]
 COLUMNS = table_of(

@@ -17,7 +17,7 @@ from services.catalogue.domain import (
     trials,
 )
 from services.catalogue.domain.state import State
-from services.kit.once import keep
+from services.kit.idempotency import keep
 from services.kit.rules import Key
 from services.people.domain.fold import FOLDS as PEOPLE
 

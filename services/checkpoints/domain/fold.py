@@ -23,7 +23,7 @@ from services.checkpoints.domain.state import (
     Validation,
 )
 from services.checkpoints.retention import Keep
-from services.kit.once import keep
+from services.kit.idempotency import keep
 from services.kit.quotas.limits import account_of
 
 replace = msgspec.structs.replace

@@ -11,7 +11,7 @@ import msgspec
 from det_contracts.events.checkpoints import ModelSet, VersionSet
 from services.checkpoints.retention import Keep
 from services.kit.authz.people import People
-from services.kit.once import Made, by_age
+from services.kit.idempotency import Made, by_age
 from services.kit.quotas.limits import account_of
 from services.kit.quotas.usage import Usage
 from services.kit.rules import derived

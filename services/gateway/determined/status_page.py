@@ -7,10 +7,10 @@ from html import escape
 from itertools import islice
 from string import Template
 
+from services.catalogue.display_state import experiment_state, trial_state
 from services.catalogue.domain import Experiment, State, Worker
-from services.catalogue.shown import experiment_state, trial_state
-from services.catalogue.sight import Sight
 from services.catalogue.usage import HIDDEN
+from services.catalogue.visibility import Sight
 from services.gateway.determined.plain_pages import plain_page
 from services.gateway.determined.present.agent import live_allocations
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from services.catalogue.domain import Checkpoint, Trial
 from services.catalogue.peers import Report
-from services.catalogue.reported import report_count, report_window
+from services.catalogue.single_reports import report_count, report_window
 from services.gateway.determined.present.metrics import VALIDATION, checkpoint_workload, workload
 from services.gateway.http.visit import UserVisit
 from services.kit import paging

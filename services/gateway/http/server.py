@@ -30,7 +30,6 @@ from services.gateway.determined.routes import (
     events,
     experiments,
     groups,
-    later,
     live,
     log_causes,
     log_pages,
@@ -38,6 +37,7 @@ from services.gateway.determined.routes import (
     master,
     metrics,
     models,
+    not_implemented,
     observing,
     oidc,
     own_tasks,
@@ -141,7 +141,7 @@ def surface() -> APIRouter:
         events,
         live,
         document,
-        later,
+        not_implemented,
     ):
         _include(made, other.router, errors.API)
     for raw in (

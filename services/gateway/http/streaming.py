@@ -11,7 +11,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from services.catalogue.waiting import Fact
-from services.kit.ending import end, keep
+from services.kit.task_ending import end, keep
 
 if TYPE_CHECKING:
     from services.gateway.http.visit import UserVisit

@@ -18,13 +18,13 @@ from starlette.responses import Response
 from det_contracts.commands import Creation, Once
 from det_contracts.problems import Problem, Refused, invalid
 from services.catalogue.rights import judge, owner_of
-from services.catalogue.sight import Sight
+from services.catalogue.visibility import Sight
 from services.gateway.http.streaming import Stream
 from services.gateway.running.backend import Backend
 from services.kit import task_tokens
 from services.kit.authz.judge import Wish
 from services.kit.authz.permissions import Kind, Permission
-from services.kit.once import made
+from services.kit.idempotency import made
 from services.people import sessions, tokens, users
 from services.people.domain import User
 from services.web import errors

@@ -18,12 +18,12 @@ from services.gateway.http.renewals import Renewals
 from services.gateway.running.cluster_health import ClusterHealth
 from services.gateway.running.settings import Settings
 from services.kit.addresses import Addresses
+from services.kit.allowed_paths import roots_of
 from services.kit.blobs import BlobStore
 from services.kit.disk_space import Disks
 from services.kit.log import Log
-from services.kit.measures import Measures
 from services.kit.offload import Offload
-from services.kit.reach import roots_of
+from services.kit.process_metrics import Measures
 from services.kit.sealing import Sealer
 from services.kit.sqlite_files import sqlite_file
 from services.live import Live

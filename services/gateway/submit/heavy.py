@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from det_contracts.problems import invalid, not_found
-from services.catalogue.written import instant
+from services.catalogue.api_values import instant
 from services.gateway.http.bodies import Body, CreateExperiment, TaskBody
 from services.gateway.submit import archive, configuration
 from services.web.bodies import read_body

@@ -12,8 +12,8 @@ from typing import Any
 from det_contracts.problems import invalid
 from det_contracts.roots import Roots
 from services.kit.addresses import Addresses, AddressRefused
+from services.kit.allowed_paths import is_within, storage_folder
 from services.kit.blobs import refusal_in_words, s3_client
-from services.kit.reach import is_within, storage_folder
 from services.kit.storage import gives_back
 
 WITHIN_S = 30.0

@@ -19,8 +19,8 @@ from services.gateway.submit import archive, below, configuration, heavy, images
 from services.gateway.submit.jobs import READ
 from services.gateway.submit.probe import probe
 from services.kit.addresses import AddressRefused, check_keys
+from services.kit.allowed_paths import is_within, storage_folder
 from services.kit.disk_space import no_space
-from services.kit.reach import is_within, storage_folder
 from services.people import places
 from services.people.commands.templates import template_id
 from services.web.bodies import read_body

@@ -13,10 +13,10 @@ from det_contracts import subjects as names
 from det_contracts.events import archive
 from services.kit.archive.segment import Header
 from services.kit.archive.segments import Segments
-from services.kit.ending import end
 from services.kit.lag import Behind
 from services.kit.log import BadSegment, Batch, Draft, Feed, Fence, Gone, Log, Stored
 from services.kit.records import read_event
+from services.kit.task_ending import end
 
 SEALED = names.control("archive.segment_sealed", names.CONTROL)
 """Where the newest segment is told, and whoever seals is fenced."""

@@ -31,7 +31,7 @@ from det_contracts.commands import (
     SignIn,
 )
 from det_contracts.events.gateway import CreationKept
-from services.kit.once import once
+from services.kit.idempotency import once
 from services.kit.rules import Call, Ruling
 from services.people.commands import groups, identities, places, quotas, roles, sessions, templates, users
 from services.people.domain import People

@@ -8,7 +8,7 @@ import msgspec
 
 from det_contracts.envelope import Recorded
 from det_contracts.events import gateway
-from services.kit.once import keep
+from services.kit.idempotency import keep
 from services.kit.rules import Key
 from services.people.domain import accounts, groups
 from services.people.domain.state import People

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from det_contracts.events.gateway import AccessToken, ProjectSet, WorkspaceSet
-from services.kit.once import by_age
+from services.kit.idempotency import by_age
 from services.kit.rules import Key
 from services.kit.sorted_keys import Key as Place
 from services.kit.sorted_keys import SortedKeys

@@ -13,7 +13,7 @@ import msgspec
 from det_contracts.commands import Password
 from det_contracts.events.gateway import AccessToken, AgentUser, ProjectSet, Setting, WorkspaceSet
 from services.kit.authz.roles import Roles
-from services.kit.once import Made
+from services.kit.idempotency import Made
 from services.kit.quotas.records import Quotas
 from services.kit.rules import derived
 from services.kit.sorted_keys import SortedKeys

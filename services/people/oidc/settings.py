@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from services.kit.allowed_paths import ReachSettings
 from services.kit.hosts_named import is_loopback, listed
-from services.kit.reach import ReachSettings
 from services.kit.settings import BadSettings
 
 LONGEST_GROUP = 128

@@ -10,7 +10,7 @@ import msgspec
 from det_contracts import ids
 from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints, gateway, scheduler, searcher, worker
-from services.kit.once import keep
+from services.kit.idempotency import keep
 from services.scheduler.domain import hosts, provisioned, queue
 from services.scheduler.domain.records import Deadline, Member, Pause
 from services.scheduler.domain.state import Key, State

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from det_contracts.ids import job_id
-from services.kit.once import Made, by_age
+from services.kit.idempotency import Made, by_age
 from services.kit.quotas.limits import account_of
 from services.kit.quotas.usage import Usage
 from services.kit.rules import derived

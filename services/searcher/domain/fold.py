@@ -18,7 +18,7 @@ from det_contracts.events import checkpoints, gateway, scheduler, searcher, tria
 from det_contracts.expconf.length import Length
 from det_contracts.states import TERMINAL
 from det_contracts.states import State as Life
-from services.kit.once import keep
+from services.kit.idempotency import keep
 from services.searcher.domain import jobs, unmanaged
 from services.searcher.domain.custom import post, still_counts
 from services.searcher.domain.state import Exit, Experiment, Named, State, Timer, Totals, Trial, is_stopping

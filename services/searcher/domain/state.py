@@ -13,7 +13,7 @@ from det_contracts.events.scheduler import Outcome
 from det_contracts.states import OVER, STOPPING, TERMINAL
 from det_contracts.states import State as Life
 from services.kit.authz.people import People
-from services.kit.once import Made, by_age
+from services.kit.idempotency import Made, by_age
 from services.kit.quotas.limits import account_of
 from services.kit.quotas.usage import Usage
 from services.kit.rules import Key, derived

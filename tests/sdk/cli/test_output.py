@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from determined.cli import output, wording
+from determined.cli import formatting, output
 
 PLAIN = """\
  ID | Name  | State
@@ -75,16 +75,16 @@ def test_leaving_a_question_means_no(monkeypatch, error):
     ],
 )
 def test_sizes(count, text):
-    assert wording.size(count) == text
+    assert formatting.size(count) == text
 
 
 def test_values_in_tables():
-    assert wording.when("2023-08-01T12:00:00.123456789Z") == "2023-08-01 12:00:00+0000"
-    assert wording.when(None) is None
-    assert wording.percent(0.4321) == "43.2%"
-    assert wording.percent(None) is None
-    assert wording.state("STATE_STOPPING_KILLED") == "STOPPING_KILLED"
-    assert wording.compact({"b": 1, "a": [2]}) == '{"a": [2], "b": 1}'
-    assert wording.compact({}) is None
-    assert wording.listed(["a", "b"]) == "a, b"
-    assert wording.listed(None) == ""
+    assert formatting.when("2023-08-01T12:00:00.123456789Z") == "2023-08-01 12:00:00+0000"
+    assert formatting.when(None) is None
+    assert formatting.percent(0.4321) == "43.2%"
+    assert formatting.percent(None) is None
+    assert formatting.state("STATE_STOPPING_KILLED") == "STOPPING_KILLED"
+    assert formatting.compact({"b": 1, "a": [2]}) == '{"a": [2], "b": 1}'
+    assert formatting.compact({}) is None
+    assert formatting.listed(["a", "b"]) == "a, b"
+    assert formatting.listed(None) == ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from determined import yamlfile
-from determined.cli import experiment_tryout
+from determined.cli import experiment_test_mode
 from tests.sdk.fake_gateway import Lines, Status
 
 ONE = "/api/v1/experiments/7"
@@ -60,7 +60,7 @@ def code(tmp_path, monkeypatch):
 
 @pytest.fixture
 def cluster(master, monkeypatch):
-    monkeypatch.setattr(experiment_tryout, "_POLL_S", 0)
+    monkeypatch.setattr(experiment_test_mode, "_POLL_S", 0)
     master.answer("POST", "/api/v1/experiments", {"experiment": {"id": 0}}, {"experiment": {"id": 7}})
     master.answer("GET", f"{ONE}/trials", {"trials": []}, {"trials": [{"id": 3}]})
 

@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from determined.core import DistributedContext, _links, _meeting
+from determined.core import DistributedContext, _connections, _rendezvous
 from tests.sdk.core.socket_ranks import PATIENCE_S, free_port, numbers, run_ranks
 
 
@@ -131,16 +131,16 @@ def test_a_rank_that_left_is_named():
 
 
 def test_those_who_do_not_come_are_named(monkeypatch, caplog):
-    monkeypatch.setattr(_meeting, "TOLD_EVERY_S", 0.05)
-    listener = _meeting.listen("127.0.0.1", 0)
+    monkeypatch.setattr(_rendezvous, "TOLD_EVERY_S", 0.05)
+    listener = _rendezvous.listen("127.0.0.1", 0)
     with caplog.at_level(logging.WARNING), pytest.raises(TimeoutError, match="rank 1, 2 of 3"):
-        _meeting.lead(listener, 3, patience_s=0.2)
+        _rendezvous.lead(listener, 3, patience_s=0.2)
     assert "rank 1, 2 of 3" in caplog.text
 
 
 def test_a_chief_who_does_not_come(monkeypatch):
     with pytest.raises(TimeoutError, match="waiting for the chief"):
-        _meeting.follow(("127.0.0.1", free_port()), 1, 2, patience_s=0.2)
+        _rendezvous.follow(("127.0.0.1", free_port()), 1, 2, patience_s=0.2)
 
 
 def test_a_port_that_is_taken_is_named():
@@ -151,10 +151,10 @@ def test_a_port_that_is_taken_is_named():
 
 
 def test_strangers_are_not_let_in(caplog):
-    listener = _meeting.listen("127.0.0.1", 0)
+    listener = _rendezvous.listen("127.0.0.1", 0)
     address = listener.getsockname()[:2]
     groups = []
-    chief = threading.Thread(target=lambda: groups.append(_meeting.lead(listener, 2)), daemon=True)
+    chief = threading.Thread(target=lambda: groups.append(_rendezvous.lead(listener, 2)), daemon=True)
     chief.start()
     with socket.create_connection(address) as stranger:
         stranger.settimeout(PATIENCE_S)
@@ -162,7 +162,7 @@ def test_strangers_are_not_let_in(caplog):
         assert len(stranger.recv(16)) == 16
         with contextlib.suppress(ConnectionResetError):
             assert stranger.recv(1) == b""
-    groups.append(_meeting.follow(address, 1, 2))
+    groups.append(_rendezvous.follow(address, 1, 2))
     chief.join(PATIENCE_S)
     for group in groups:
         group.close()
@@ -185,13 +185,15 @@ def in_background(function):
 
 
 def test_one_that_dies_before_all_have_come_ends_the_waiting(monkeypatch):
-    monkeypatch.setattr(_meeting, "GRACE_S", 0.1)
-    monkeypatch.setattr(_meeting, "_LOOK_S", 0.02)
-    listener = _meeting.listen("127.0.0.1", 0)
+    monkeypatch.setattr(_rendezvous, "GRACE_S", 0.1)
+    monkeypatch.setattr(_rendezvous, "_LOOK_S", 0.02)
+    listener = _rendezvous.listen("127.0.0.1", 0)
     address = listener.getsockname()[:2]
-    chief, led = in_background(lambda: _meeting.lead(listener, 4))
-    other, followed = in_background(lambda: _meeting.follow(address, 1, 4))
-    victim = [_meeting._connect(address, 2, 4, channel) for channel in (_links.DATA, _links.LIFE)]
+    chief, led = in_background(lambda: _rendezvous.lead(listener, 4))
+    other, followed = in_background(lambda: _rendezvous.follow(address, 1, 4))
+    victim = [
+        _rendezvous._connect(address, 2, 4, channel) for channel in (_connections.DATA, _connections.LIFE)
+    ]
     for link in victim:
         link.close()
     for thread in (chief, other):
@@ -203,14 +205,14 @@ def test_one_that_dies_before_all_have_come_ends_the_waiting(monkeypatch):
 
 
 def test_a_chief_that_dies_before_all_have_come_ends_the_waiting(monkeypatch):
-    monkeypatch.setattr(_meeting, "GRACE_S", 0.1)
-    listener = _meeting.listen("127.0.0.1", 0)
+    monkeypatch.setattr(_rendezvous, "GRACE_S", 0.1)
+    listener = _rendezvous.listen("127.0.0.1", 0)
     address = listener.getsockname()[:2]
-    other, followed = in_background(lambda: _meeting.follow(address, 1, 3))
+    other, followed = in_background(lambda: _rendezvous.follow(address, 1, 3))
     joined = []
     for _ in range(2):
         connection = listener.accept()[0]
-        _links.welcome(connection, 3, set(), _meeting.secret())
+        _connections.welcome(connection, 3, set(), _rendezvous.secret())
         joined.append(connection)
     for connection in (*joined, listener):
         connection.close()
@@ -221,14 +223,16 @@ def test_a_chief_that_dies_before_all_have_come_ends_the_waiting(monkeypatch):
 
 
 def test_one_that_died_may_come_again(monkeypatch):
-    monkeypatch.setattr(_meeting, "GRACE_S", PATIENCE_S)
-    monkeypatch.setattr(_meeting, "_LOOK_S", 0.02)
-    listener = _meeting.listen("127.0.0.1", 0)
+    monkeypatch.setattr(_rendezvous, "GRACE_S", PATIENCE_S)
+    monkeypatch.setattr(_rendezvous, "_LOOK_S", 0.02)
+    listener = _rendezvous.listen("127.0.0.1", 0)
     address = listener.getsockname()[:2]
-    chief, led = in_background(lambda: _meeting.lead(listener, 3))
-    for link in [_meeting._connect(address, 1, 3, channel) for channel in (_links.DATA, _links.LIFE)]:
+    chief, led = in_background(lambda: _rendezvous.lead(listener, 3))
+    for link in [
+        _rendezvous._connect(address, 1, 3, channel) for channel in (_connections.DATA, _connections.LIFE)
+    ]:
         link.close()
-    others = [in_background(lambda rank=rank: _meeting.follow(address, rank, 3)) for rank in (1, 2)]
+    others = [in_background(lambda rank=rank: _rendezvous.follow(address, rank, 3)) for rank in (1, 2)]
     for thread in (chief, *(thread for thread, _ in others)):
         thread.join(PATIENCE_S)
         assert not thread.is_alive()
@@ -243,30 +247,30 @@ def test_jobs_off_cluster_are_told_apart(monkeypatch, caplog):
     monkeypatch.delenv("DET_SESSION_TOKEN", raising=False)
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "job-a")
     monkeypatch.setenv("MASTER_PORT", "29500")
-    ours = _meeting.secret()
+    ours = _rendezvous.secret()
     monkeypatch.setenv("MASTER_PORT", "29501")
-    assert _meeting.secret() != ours
-    listener = _meeting.listen("127.0.0.1", 0)
-    chief, led = in_background(lambda: _meeting.lead(listener, 2))
-    with socket.create_connection(listener.getsockname()[:2]) as stranger, pytest.raises(_links.Gone):
-        _links.introduce(stranger, 1, 2, _links.DATA, ours)
-    member = _meeting.follow(listener.getsockname()[:2], 1, 2)
+    assert _rendezvous.secret() != ours
+    listener = _rendezvous.listen("127.0.0.1", 0)
+    chief, led = in_background(lambda: _rendezvous.lead(listener, 2))
+    with socket.create_connection(listener.getsockname()[:2]) as stranger, pytest.raises(_connections.Gone):
+        _connections.introduce(stranger, 1, 2, _connections.DATA, ours)
+    member = _rendezvous.follow(listener.getsockname()[:2], 1, 2)
     chief.join(PATIENCE_S)
     closing = in_background(led[0].close)[0]
     member.close()
     closing.join(PATIENCE_S)
     monkeypatch.setenv("DET_SESSION_TOKEN", "token")
-    assert _meeting.secret() == b"token"
+    assert _rendezvous.secret() == b"token"
 
 
 def test_a_job_of_another_size_is_refused():
-    listener = _meeting.listen("127.0.0.1", 0)
+    listener = _rendezvous.listen("127.0.0.1", 0)
     groups = []
-    chief = threading.Thread(target=lambda: groups.append(_meeting.lead(listener, 2)), daemon=True)
+    chief = threading.Thread(target=lambda: groups.append(_rendezvous.lead(listener, 2)), daemon=True)
     chief.start()
     with pytest.raises(RuntimeError, match="one of 3 processes"):
-        _meeting.follow(listener.getsockname()[:2], 1, 3)
-    groups.append(_meeting.follow(listener.getsockname()[:2], 1, 2))
+        _rendezvous.follow(listener.getsockname()[:2], 1, 3)
+    groups.append(_rendezvous.follow(listener.getsockname()[:2], 1, 2))
     chief.join(PATIENCE_S)
     for group in groups:
         group.close()

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from determined.experimental import _tryout, test_one_batch
+from determined.experimental import _test_run, test_one_batch
 
 
 def test_hyperparameters_are_drawn():
@@ -19,7 +19,7 @@ def test_hyperparameters_are_drawn():
         "size": {"type": "log", "base": 10, "minval": -3, "maxval": -1},
     }
     for seed in range(20):
-        found = _tryout.drawn(space, random.Random(seed))
+        found = _test_run.drawn(space, random.Random(seed))
         assert (found["constant"], found["said"]) == (3, None)
         assert found["choice"] in "ab"
         assert found["group"]["whole"] in (2, 3, 4)
@@ -28,10 +28,10 @@ def test_hyperparameters_are_drawn():
 
 
 def test_defaults_are_merged():
-    found = _tryout.whole({"hyperparameters": {"lr": 0.1}})
+    found = _test_run.whole({"hyperparameters": {"lr": 0.1}})
     assert found["scheduling_unit"] == 100
     with pytest.raises(ValueError, match="hyperparameters"):
-        _tryout.whole({"hyperparameters": 7})
+        _test_run.whole({"hyperparameters": 7})
 
 
 def test_a_class_that_is_no_trial():

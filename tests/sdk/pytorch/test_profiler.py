@@ -6,8 +6,8 @@ import torch
 from determined import pytorch
 from determined.exec import harness
 from determined.pytorch import _profiler
-from determined.pytorch._machine import Gpus, Machine
 from determined.pytorch._profiler import Profiler
+from determined.pytorch._system_metrics import Gpus, Machine
 from tests.sdk.pytorch.trial_process import TrialProcess
 from tests.sdk.pytorch.trials import OneVar
 

@@ -11,7 +11,7 @@ import pytest
 
 from determined.core import CheckpointContext, DummyDistributedContext, _checkpoint_writer
 from determined.storage import S3StorageManager, SharedFSStorageManager
-from determined.storage.apart import NICE, Apart, apart
+from determined.storage.transfer_process import NICE, Apart, apart
 from tests.sdk.core.fake_transport import FakeTransport
 from tests.sdk.storage.conftest import BUCKET, KEY, SECRET
 
@@ -135,7 +135,7 @@ def test_a_storage_of_somebodys_own_stays_where_it_is(tmp_path):
 
 STARTER = """
 import sys
-from determined.storage.apart import Apart
+from determined.storage.transfer_process import Apart
 from tests.sdk.storage.test_apart import Storage
 Apart(Storage(sys.argv[1], "sleeps")).upload(sys.argv[1], "id-1")
 """

@@ -8,7 +8,7 @@ import pytest
 from det_contracts.roots import OutOfReach, Roots
 from determined import storage
 from determined.exec import gc_checkpoints
-from determined.storage.fence import fenced
+from determined.storage.privileged import fenced
 
 UUID = "0b2f6f0e-6f0c-4a39-9a55-0d8ad7ad3a51"
 

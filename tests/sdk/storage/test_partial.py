@@ -11,10 +11,10 @@ import pytest
 
 from determined.storage import SharedFSStorageManager, copying, s3_download
 from determined.storage.checksums import Blocks, SummedReader
+from determined.storage.listing import list_directory
 from determined.storage.partial import PartialFile, partial_name
 from determined.storage.progress import Meter
 from determined.storage.s3_answers import Origin
-from determined.storage.tree import list_directory
 
 PATIENCE_S = 60
 SILENT = Meter(0, None)

@@ -5,7 +5,7 @@ import errno
 import pytest
 
 from determined.storage import SharedFSStorageManager
-from determined.storage import room as rooms
+from determined.storage import free_space as rooms
 
 MIB = 1 << 20
 

@@ -13,7 +13,6 @@ import pytest
 from det_contracts.roots import Roots
 from worker import process
 from worker.account import Account
-from worker.hook import with_hook_somewhere
 from worker.launchers import ENGINES, BadLauncher, Refused, images, inside
 from worker.launchers.asked import asked
 from worker.launchers.containers import FILE, Containers, Image, Task, check_launcher, personal
@@ -21,6 +20,7 @@ from worker.launchers.engine import Registry
 from worker.ports import Ports
 from worker.settings import WorkerSettings
 from worker.shim import engine
+from worker.startup_hook import with_hook_somewhere
 from worker.utilisation.sampling import processes_of
 
 ANN = Account(64_001, 64_002, "ann")

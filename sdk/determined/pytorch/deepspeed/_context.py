@@ -74,10 +74,10 @@ class DeepSpeedTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerCont
         Raises:
             ValueError: The configuration is wrong; all its faults are named.
         """
-        from determined.experimental import _tryout
+        from determined.experimental import _test_run
 
-        whole = _tryout.whole(config)
-        settings = Settings(_tryout.environment(whole).hparams, whole, 1)
+        whole = _test_run.whole(config)
+        settings = Settings(_test_run.environment(whole).hparams, whole, 1)
         return cls(core._dummy_init(), settings, torch.device("cpu"))
 
     @property

@@ -6,9 +6,9 @@ from typing import Any
 
 from det_contracts.events.worker import Slot
 from det_contracts.ids import container_id
+from services.catalogue.api_values import instant
 from services.catalogue.domain import Allocation, State, Switch, Worker
 from services.catalogue.peers import PoolRow
-from services.catalogue.written import instant
 
 Container = dict[str, Any]
 DEVICE_TYPES = {"cuda": "TYPE_CUDA", "cpu": "TYPE_CPU", "rocm": "TYPE_ROCM"}

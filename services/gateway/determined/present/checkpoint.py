@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from det_contracts.expconf import masked
+from services.catalogue.api_values import instant, long
 from services.catalogue.domain import Checkpoint, State
 from services.catalogue.peers import Report
-from services.catalogue.written import instant, long
 
 
 def checkpoint(

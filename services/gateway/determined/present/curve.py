@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from services.catalogue.written import instant
+from services.catalogue.api_values import instant
 from services.gateway.determined.curves import Curve
 
 

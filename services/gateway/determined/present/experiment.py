@@ -7,11 +7,11 @@ from typing import Any
 
 from det_contracts import ids
 from det_contracts.expconf import MASK, masked, with_secrets
+from services.catalogue.api_values import instant
 from services.catalogue.columns.column import shown
 from services.catalogue.columns.experiments import COLUMNS
+from services.catalogue.display_state import experiment_state
 from services.catalogue.domain import Experiment, State, Submission
-from services.catalogue.shown import experiment_state
-from services.catalogue.written import instant
 from services.gateway.determined.present.workspace import Place, place
 from services.people import users
 

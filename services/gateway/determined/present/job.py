@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from det_contracts.ids import job_id
+from services.catalogue.api_values import instant
 from services.catalogue.domain import OwnTask, State
 from services.catalogue.peers import Job
-from services.catalogue.written import instant
 from services.gateway.determined.present.workspace import place
 from services.people import users
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from det_contracts.ids import container_id
+from services.catalogue.api_values import instant
 from services.catalogue.peers import Line
-from services.catalogue.written import instant
 from services.kit.patterns import Search
 
 SHOWN_CHARACTERS = 8192

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from services.catalogue.api_values import instant, long
 from services.catalogue.domain import Checkpoint
 from services.catalogue.peers import Report, Reported
-from services.catalogue.written import instant, long
 
 VALIDATION = "validation"
 

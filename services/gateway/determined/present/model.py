@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from services.catalogue.api_values import instant
 from services.catalogue.domain import Model, ModelVersion, State
-from services.catalogue.written import instant
 from services.people import users
 
 

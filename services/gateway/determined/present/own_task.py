@@ -6,8 +6,8 @@ from typing import Any
 
 from det_contracts import ids
 from det_contracts.events.scheduler import OwnKind
+from services.catalogue.api_values import instant
 from services.catalogue.domain import OwnTask, State
-from services.catalogue.written import instant
 from services.gateway.determined.present.task import SHOWN
 from services.people import users
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from det_contracts.ids import container_id
+from services.catalogue.api_values import instant, maybe_instant
 from services.catalogue.domain import Allocation, State
 from services.catalogue.peers import Ranks
-from services.catalogue.written import instant, maybe_instant
 from services.gateway.determined.present.agent import live_allocations
 
 KINDS = {"COMMAND": "Command", "TENSORBOARD": "TensorBoard", "NOTEBOOK": "Notebook", "SHELL": "Shell"}

@@ -8,9 +8,9 @@ from typing_extensions import TypedDict
 
 from services.catalogue.columns.column import shown
 from services.catalogue.columns.trials import COLUMNS
+from services.catalogue.display_state import trial_state
 from services.catalogue.domain import Allocation, Checkpoint, State, Trial
 from services.catalogue.peers import Summary
-from services.catalogue.shown import trial_state
 from services.gateway.determined.present.metrics import checkpoint_workload, reported
 
 GROUP_NAMES = {"training": "avg_metrics", "validation": "validation_metrics"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from det_contracts.events.gateway import AccessToken, AgentUser
-from services.catalogue.written import instant
+from services.catalogue.api_values import instant
 from services.people.domain import OpenSession, User
 
 

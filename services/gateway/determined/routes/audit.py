@@ -13,8 +13,8 @@ from starlette.responses import Response
 
 from det_contracts.problems import invalid
 from services.catalogue import audit
+from services.catalogue.api_values import instant
 from services.catalogue.audit import Filter
-from services.catalogue.written import instant
 from services.gateway.http.streaming import Stream
 from services.gateway.http.visit import Asked, UserVisit
 from services.people import users

@@ -13,11 +13,11 @@ from starlette.responses import Response
 from det_contracts.commands import DeleteCheckpoints, ListFiles, SetMetadata
 from det_contracts.problems import invalid, not_found
 from services.catalogue import listing
+from services.catalogue.display_state import CHECKPOINT_STATES
 from services.catalogue.domain import Checkpoint
 from services.catalogue.listing import Found
 from services.catalogue.peers import Report
-from services.catalogue.reported import report_at
-from services.catalogue.shown import CHECKPOINT_STATES
+from services.catalogue.single_reports import report_at
 from services.gateway.determined.present.checkpoint import checkpoint
 from services.gateway.determined.present.metrics import VALIDATION
 from services.gateway.http import records

@@ -9,8 +9,8 @@ from starlette.responses import Response
 
 from det_contracts import queries
 from det_contracts.problems import invalid
+from services.catalogue.api_values import instant
 from services.catalogue.domain import Trial
-from services.catalogue.written import instant
 from services.gateway.determined import curves
 from services.gateway.determined.curves import Curve, Wanted, Windowed
 from services.gateway.determined.present import curve

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from det_contracts.envelope import Unknown
 from det_contracts.expconf import MASK, masked
 from det_contracts.problems import invalid, not_found
-from services.catalogue.written import instant, maybe_instant
+from services.catalogue.api_values import instant, maybe_instant
 from services.gateway.determined.routes.why import StepsAsked, limit_of, reader_of, step_shown
 from services.gateway.http.visit import Asked
 from services.kit.records import read_event

@@ -15,9 +15,9 @@ from det_contracts.commands import Action, ChangeExperiment
 from det_contracts.expconf import masked
 from det_contracts.problems import Problem, Refused
 from services.catalogue import listing
+from services.catalogue.display_state import STATES, experiment_state
 from services.catalogue.domain import Experiment
 from services.catalogue.listing import ExperimentFilter, Found
-from services.catalogue.shown import STATES, experiment_state
 from services.gateway.determined.present import job
 from services.gateway.determined.present.experiment import EMPTY, experiment
 from services.gateway.http.answers import Experiment as Shape

@@ -12,7 +12,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.queries import LogCause, LogPage
-from services.catalogue.written import instant, maybe_instant
+from services.catalogue.api_values import instant, maybe_instant
 from services.gateway.determined.present import cause
 from services.gateway.determined.routes.tasks import runs_of
 from services.gateway.http.visit import Asked, UserVisit

@@ -11,9 +11,9 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from services.catalogue.domain import State
-from services.catalogue.sight import Sight
+from services.catalogue.visibility import Sight
 from services.gateway.http.visit import Asked
-from services.kit.measures import Measures, Reading
+from services.kit.process_metrics import Measures, Reading
 
 root = APIRouter()
 TEXT = "text/plain; version=0.0.4; charset=utf-8"

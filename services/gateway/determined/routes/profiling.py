@@ -13,8 +13,8 @@ from starlette.responses import Response
 
 from det_contracts.problems import invalid
 from det_contracts.reports import Series
+from services.catalogue.api_values import instant
 from services.catalogue.peers import Report
-from services.catalogue.written import instant
 from services.gateway.determined.watching import ALREADY, period_s, trial_over, watched
 from services.gateway.determined.witness import Witness
 from services.gateway.http.bodies import Body

@@ -9,8 +9,8 @@ from starlette.responses import Response
 
 from det_contracts.problems import invalid
 from det_contracts.queries import PreviewRetention
+from services.catalogue.api_values import instant
 from services.catalogue.domain import Checkpoint
-from services.catalogue.written import instant
 from services.gateway.determined.present.checkpoint import checkpoint
 from services.gateway.http.visit import Asked
 from services.web.query import Asking, Asks, Integer

@@ -13,9 +13,9 @@ from det_contracts import expconf
 from det_contracts.commands import Action, ChangeExperiment, ChangeJob, MoveExperiment, ReviseExperiment
 from det_contracts.problems import Refused, invalid, precondition
 from services.catalogue import listing
+from services.catalogue.display_state import STATES
 from services.catalogue.domain import Experiment
 from services.catalogue.listing import ExperimentFilter
-from services.catalogue.shown import STATES
 from services.gateway.determined.present.experiment import present_config
 from services.gateway.determined.routes.experiments import show
 from services.gateway.http.bodies import Bulk, BulkMove, ExperimentMove

@@ -11,9 +11,9 @@ from starlette.responses import Response
 
 from det_contracts.commands import KillTrial
 from services.catalogue import listing
+from services.catalogue.display_state import STATES, trial_state
 from services.catalogue.domain import Trial
 from services.catalogue.peers import Summary
-from services.catalogue.shown import STATES, trial_state
 from services.gateway.determined.present.trial import trial
 from services.gateway.determined.workloads import Workloads, workloads
 from services.gateway.http.answers import Trial as Shape

@@ -8,8 +8,8 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.problems import Refused, invalid, not_found
+from services.catalogue.api_values import instant
 from services.catalogue.subjects import find
-from services.catalogue.written import instant
 from services.gateway.http.visit import Asked, UserVisit
 from services.web.query import Asking, Asks, Flag, Integer
 from services.why.chain import Step, Told

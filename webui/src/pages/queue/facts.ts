@@ -16,8 +16,6 @@ export const NOUNS: Record<string, string> = {
   TYPE_TENSORBOARD: "tensorboards",
   TYPE_NOTEBOOK: "notebooks",
   TYPE_SHELL: "shells",
-  TYPE_NOTEBOOK: "notebooks",
-  TYPE_SHELL: "shells",
 };
 
 export const isWaiting = (job: Job) => job.summary.state === "STATE_QUEUED";

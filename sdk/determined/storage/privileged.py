@@ -14,7 +14,7 @@ from det_contracts.roots import Roots, holds
 from determined.storage.base import StorageManager
 from determined.storage.build import build
 from determined.storage.directory import SharedFSStorageManager
-from determined.storage.tree import Resources, inside
+from determined.storage.listing import Resources, inside
 
 
 def fenced(config: Mapping[str, Any], roots: Roots) -> StorageManager:

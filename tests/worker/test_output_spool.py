@@ -2,8 +2,8 @@
 
 import pytest
 
-from worker import output
-from worker.output import SpoolReader, parse_line
+from worker import output_spool
+from worker.output_spool import SpoolReader, parse_line
 from worker.shim.spool import NOTICE, STDERR, STDOUT, Spool
 
 
@@ -78,7 +78,7 @@ def test_nothing_there(tmp_path):
 
 
 def test_batches_are_bounded_in_lines(run, monkeypatch):
-    monkeypatch.setattr(output, "BATCH_LINES", 3)
+    monkeypatch.setattr(output_spool, "BATCH_LINES", 3)
     spool_of(run).append(STDOUT, [str(n).encode() for n in range(8)])
     batches = drain(SpoolReader(run))
     assert [len(batch.lines) for batch in batches] == [3, 3, 2]
@@ -87,7 +87,7 @@ def test_batches_are_bounded_in_lines(run, monkeypatch):
 
 
 def test_batches_are_bounded_in_bytes_as_they_are_sent(run, monkeypatch):
-    monkeypatch.setattr(output, "BATCH_BYTES", 10_000)
+    monkeypatch.setattr(output_spool, "BATCH_BYTES", 10_000)
     spool_of(run).append(STDOUT, [b"\x01" * 1000] * 4 + [b"y" * 50_000, b"z"])
     batches = drain(SpoolReader(run))
     sizes = [[len(line.text) for line in batch.lines] for batch in batches]
@@ -118,7 +118,7 @@ def test_what_was_acknowledged_does_not_come_again(run):
 
 
 def test_acknowledging_a_later_one_covers_the_earlier(run, monkeypatch):
-    monkeypatch.setattr(output, "BATCH_LINES", 1)
+    monkeypatch.setattr(output_spool, "BATCH_LINES", 1)
     spool_of(run).append(STDOUT, [b"a", b"b", b"c"])
     reader = SpoolReader(run)
     batches = [reader.read(), reader.read()]
@@ -129,7 +129,7 @@ def test_acknowledging_a_later_one_covers_the_earlier(run, monkeypatch):
 
 
 def test_at_most_64_batches_are_under_way(run, monkeypatch):
-    monkeypatch.setattr(output, "BATCH_LINES", 1)
+    monkeypatch.setattr(output_spool, "BATCH_LINES", 1)
     spool_of(run).append(STDOUT, [b"x"] * 100)
     reader = SpoolReader(run)
     batches = drain(reader)

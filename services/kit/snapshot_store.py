@@ -20,8 +20,8 @@ from det_contracts.problems import unavailable
 from services.kit.database import Database, in_words
 from services.kit.lag import Behind
 from services.kit.log import Mark
-from services.kit.measures import Measures
-from services.kit.reached import Reached
+from services.kit.position_waiters import Reached
+from services.kit.process_metrics import Measures
 from services.kit.rules import Key
 from services.kit.snapshot import Snapshot
 

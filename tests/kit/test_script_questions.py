@@ -11,9 +11,9 @@ from det_contracts import subjects
 from det_contracts.commands import Answer
 from det_contracts.news import AskLeave, AskOperations, AskRefusals, Leave, Operations, Refusals
 from det_contracts.problems import not_found
-from services.kit import asked
-from services.kit.asked import News, hear_scripts
+from services.kit import script_questions
 from services.kit.bus import Answerer
+from services.kit.script_questions import News, hear_scripts
 from services.metrics.domain import State as Reported
 from services.metrics.domain.state import Refusal
 from services.metrics.domain.state import Trial as Reporting
@@ -98,7 +98,7 @@ def test_who_came_first_for_a_record_is_looked_after_first(saver, also):
 
 
 def test_nothing_new_is_said_when_the_time_is_up_and_no_later_than_the_longest(saver, monkeypatch):
-    monkeypatch.setattr(asked, "WAIT_S", 0.01)
+    monkeypatch.setattr(script_questions, "WAIT_S", 0.01)
 
     async def story():
         news = News(saver)
@@ -114,11 +114,11 @@ def test_who_asks_without_end_for_one_trial_waits_in_few_places(saver):
         news = News(saver)
         waiting = [
             asyncio.ensure_future(news.next(("trials", 1), lambda: None, 20))
-            for _ in range(asked.MOST_OF_ONE + 5)
+            for _ in range(script_questions.MOST_OF_ONE + 5)
         ]
         await asyncio.sleep(0)
         await asyncio.sleep(0.01)
-        assert len(news) == asked.MOST_OF_ONE
+        assert len(news) == script_questions.MOST_OF_ONE
         assert sum(one.done() for one in waiting) == 5
         for one in waiting:
             one.cancel()

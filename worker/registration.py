@@ -15,8 +15,8 @@ from det_contracts.events.worker import Slot, WorkerLeft, WorkerRegistered
 from det_contracts.news import Holder
 from det_contracts.orders import WorkerOrders
 from services.kit.log import Draft, Log, NotConfirmed
+from worker.fact_outbox import draft
 from worker.identity import Identity
-from worker.stating import draft
 
 HEARTBEAT_S = 2.0
 RETRY_S = 0.2

@@ -11,9 +11,9 @@ import sqlalchemy as sa
 
 from det_contracts.envelope import Recorded
 from det_contracts.problems import Refused
-from services.kit import saving
+from services.kit import snapshot_store
 from services.kit.database import METADATA, Database
-from services.kit.saving import DatabaseSaver
+from services.kit.snapshot_store import DatabaseSaver
 
 TABLES = sa.MetaData()
 SHOWN = sa.Table(
@@ -232,7 +232,7 @@ def test_whoever_stops_it_at_any_turn_does_stop_it(database):
 
 
 def test_a_database_that_fails_is_tried_again_and_neither_loses_nor_doubles_anything(database, monkeypatch):
-    monkeypatch.setattr(saving, "FAILED_PAUSE_S", 0.0)
+    monkeypatch.setattr(snapshot_store, "FAILED_PAUSE_S", 0.0)
     fails, seen = [True], []
 
     def begin(*_):

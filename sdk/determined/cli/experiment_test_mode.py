@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from det_contracts.expconf.entrypoint import TRIAL_CLASS
-from determined.cli import output, trial_logs, wording
+from determined.cli import formatting, output, trial_logs
 from determined.cli.failure import Failure
 from determined.transport import log_stream, submission
 from determined.transport.rest import Session
@@ -74,7 +74,7 @@ def on_cluster(session: Session, config: Object, body: Object) -> int:
 
 def shortened(config: Object) -> Object:
     """The experiment with one batch, one validation, and no checkpoint that stays."""
-    from determined.experimental._tryout import drawn
+    from determined.experimental._test_run import drawn
 
     searcher = config.get("searcher") or {}
     kept = {key: searcher[key] for key in ("metric", "smaller_is_better") if key in searcher}
@@ -120,7 +120,7 @@ def _verdict(session: Session, experiment: Object, trial_id: int | None, shown: 
             trial_logs.show_line(record, flush=False)
     reason = experiment.get("stateReason")
     output.complain(
-        f"Model definition test failed: experiment {experiment['id']} is {wording.state(state)}"
+        f"Model definition test failed: experiment {experiment['id']} is {formatting.state(state)}"
         + (f": {reason}" if reason else "")
     )
     return 1

@@ -10,7 +10,7 @@ from det_contracts.orders import WorkerOrders
 from services.kit.log import Draft, Fence, FenceLost
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
 from services.scheduler import consumers
-from worker.hearing import Hearing
+from worker.order_feed import Hearing
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(60)]
 

@@ -18,7 +18,7 @@ from services.kit.testing import Fold
 from services.scheduler.app import RULES
 from services.scheduler.news import holder
 from worker.identity import Identity
-from worker.presence import IdTaken, Presence
+from worker.registration import IdTaken, Presence
 
 FIRST = Identity("w", "folder-1", "host-1")
 SECOND = Identity("w", "folder-2", "host-2")

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from services.kit.log import OutcomeUnknown
-from services.kit.measures import Reading
 from services.kit.parts import Parts
+from services.kit.process_metrics import Reading
 
 
 class Surroundings:

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from services.kit.awake import OVERSLEPT_S, SETTLE_S, TICK_S, Awake
+from services.kit.suspension import OVERSLEPT_S, SETTLE_S, TICK_S, Awake
 
 
 class Clock:

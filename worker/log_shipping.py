@@ -12,7 +12,7 @@ import structlog
 from det_contracts import subjects
 from det_contracts.reports import LogBatch, LogLine, log_id
 from services.kit.log import Draft, Log, NotConfirmed, TooLarge
-from worker.output import SpoolReader
+from worker.output_spool import SpoolReader
 
 QUICK_S, SLOW_S = 0.02, 0.25
 """How soon to look again after output, and when there has been none for a while."""

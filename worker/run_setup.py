@@ -14,26 +14,26 @@ import msgspec
 from det_contracts import expconf, orders
 from det_contracts.context import Context
 from det_contracts.events.worker import Slot
+from services.kit.allowed_paths import is_within, roots_of
 from services.kit.blobs import BlobMissing, BlobStore
 from services.kit.credentials import mint_trial, trial_inbox
 from services.kit.files import write_whole
-from services.kit.reach import is_within, roots_of
 from services.kit.sealing import opened, sealer_from
 from services.kit.storage import StorageRefused, probe
-from worker import hook, ports, process
+from worker import ports, process, startup_hook
 from worker.account import Account, Accounts, check_usable, files_as
 from worker.briefing import Briefing, Gang
-from worker.contact import FILE as CONTACT
 from worker.contexts import Contexts
 from worker.environment import Cluster, Place, info_files, interpreter_dirs, variables, write_info
+from worker.last_contact import FILE as CONTACT
 from worker.launchers import Refused, engine_named, images
 from worker.launchers.asked import PLATFORMS_OWN, asked, not_used
 from worker.launchers.containers import Containers, personal
 from worker.launchers.containers import Task as Ready
 from worker.mounts import container_paths, with_container_paths
-from worker.places import Places, hand_over
 from worker.ports import Ports
 from worker.settings import WorkerSettings
+from worker.user_folders import Places, hand_over
 from worker.warm.wanted import Cold, Wanted, is_switched_off, wanted
 from worker.workdir import unpack
 
@@ -282,10 +282,10 @@ class Preparer:
             return ["python3", "-m", "determined.exec.gc_checkpoints"]
         nodes = len(briefing.gang.addresses)
         argv = expconf.entrypoint_command(briefing.config["entrypoint"], slots=slots, nodes=nodes)
-        if (workdir / hook.HOOK).exists() and anywhere:
-            return hook.with_hook_somewhere(argv)
-        if (workdir / hook.HOOK).exists():
-            return hook.with_hook(argv, "bash" if shutil.which("bash") else "sh")
+        if (workdir / startup_hook.HOOK).exists() and anywhere:
+            return startup_hook.with_hook_somewhere(argv)
+        if (workdir / startup_hook.HOOK).exists():
+            return startup_hook.with_hook(argv, "bash" if shutil.which("bash") else "sh")
         return argv
 
 

@@ -15,7 +15,7 @@ import struct
 import threading
 from typing import Any, NoReturn
 
-from determined.core._links import Gone, Link
+from determined.core._connections import Gone, Link
 
 READY, GATHER, ALLGATHER, BROADCAST, DONE, BYE, ERROR = range(7)
 _NAMES = {GATHER: "gather", ALLGATHER: "allgather", BROADCAST: "broadcast"}

@@ -7,7 +7,7 @@ import pytest
 
 from det_contracts import subjects
 from services.intake.edge import Edge
-from services.intake.turns import HELD, HELD_EACH, Turns, sender_of
+from services.intake.fair_queue import HELD, HELD_EACH, Turns, sender_of
 
 
 def test_senders_come_in_turn_and_each_in_its_own_order():

@@ -9,10 +9,10 @@ import pytest
 from det_contracts import subjects
 from det_contracts.reports import LogBatch
 from services.kit.log_memory import MemoryLog
-from worker import shipping
-from worker.output import SpoolReader
+from worker import log_shipping
+from worker.log_shipping import Shipper
+from worker.output_spool import SpoolReader
 from worker.shim.spool import STDOUT, Spool
-from worker.shipping import Shipper
 
 
 class Reader(SpoolReader):
@@ -42,7 +42,7 @@ def shipped(tmp_path, monkeypatch):
     (tmp_path / "spool").mkdir()
     spool = Spool(str(tmp_path / "spool"))
     spool.append(STDOUT, [b"one", b"two"])
-    monkeypatch.setattr(shipping, "SLOW_S", 0.001)
+    monkeypatch.setattr(log_shipping, "SLOW_S", 0.001)
 
     async def work(failing):
         journal, ended, reader = MemoryLog(), asyncio.Event(), Reader(tmp_path, failing)

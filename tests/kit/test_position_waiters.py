@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 
-from services.kit.reached import Reached
+from services.kit.position_waiters import Reached
 
 
 def test_each_is_woken_at_its_position():

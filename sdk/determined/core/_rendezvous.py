@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable
 
 from determined.core._collectives import Alone, Group
-from determined.core._links import DATA, LIFE, Gone, Link, introduce, welcome
-from determined.core._star import ERROR, READY, Chief, Follower
+from determined.core._connections import DATA, LIFE, Gone, Link, introduce, welcome
+from determined.core._socket_collectives import ERROR, READY, Chief, Follower
 
 PATIENCE_S = 1200.0
 TOLD_EVERY_S = 60.0

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from worker.hook import with_hook
+from worker.startup_hook import with_hook
 
 
 def run(argv, cwd):

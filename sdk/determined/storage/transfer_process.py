@@ -34,7 +34,7 @@ try:
     os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 except (AttributeError, OSError):
     pass
-from determined.storage.apart import serve
+from determined.storage.transfer_process import serve
 serve()
 """
 
