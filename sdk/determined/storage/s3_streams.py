@@ -189,7 +189,7 @@ class _Network:
         if isinstance(error, BlockingIOError):
             raise Broken(f"nothing came for {_READ_S:.0f} s") from error
         if isinstance(error, OSError | http.client.HTTPException):
-            raise Broken(f"the connection broke: {error!r}") from error
+            raise Broken(f"the connection was lost: {error!r}") from error
 
 
 _NETWORK = _Network()

@@ -159,7 +159,7 @@ def test_two_downloads_into_one_folder(tmp_path, known, caplog):
 
     caplog.set_level("INFO", "determined.storage")
     caplog.handler.addFilter(
-        lambda record: ("waiting until" in record.getMessage() and store.gate.set()) or True
+        lambda record: ("waiting for another process" in record.getMessage() and store.gate.set()) or True
     )
     team = [threading.Thread(target=fetch, daemon=True) for _ in range(2)]
     for member in team:

@@ -131,9 +131,9 @@ def test_a_body_that_is_not_read_to_its_end_is_not_mixed_with_the_next(talk):
         ),
         (b"HTTP/1.1 503 Slow Down\r\nContent-Length: 0\r\n\r\n", Broken, "503 Slow Down"),
         (b"HTTP/1.1 204 No Content\r\n\r\n", StoreError, "204 No Content"),
-        (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", Broken, "the connection broke: BadStatusLine"),
-        (b"HTTP/1.1 206 Par", Broken, "the connection broke"),
-        (b"", Broken, "the connection broke"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", Broken, "the connection was lost: BadStatusLine"),
+        (b"HTTP/1.1 206 Par", Broken, "the connection was lost"),
+        (b"", Broken, "the connection was lost"),
     ],
 )
 def test_other_answers_are_failures(talk, answer, kind, text):
