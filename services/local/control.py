@@ -49,10 +49,16 @@ def up(plan: Plan, home: Home, *, fresh: bool = False, force: bool = False, pass
     if is_running(home) and not force:
         check_alike(plan, home, fresh=fresh)
         return address
+    # What is refused must leave the cluster that runs, and its data, as they are.
+    check_password(plan, home, password, fresh=fresh)
+    before = home.plan()
+    if before is None or (before.host, before.port) != (plan.host, plan.port):
+        check_port(plan)
+    if not fresh:
+        check_space(home)
     down(home, forget=fresh)
     check_port(plan)
     check_space(home)
-    check_password(plan, home, password)
     home.keep(plan)
     if password:
         home.keep_first_password(password)

@@ -53,13 +53,14 @@ def check_space(home: Home) -> None:
         )
 
 
-def check_password(plan: Plan, home: Home, password: str) -> None:
+def check_password(plan: Plan, home: Home, password: str, *, fresh: bool = False) -> None:
     """Raise `CannotStart` when a new cluster would let anybody in who reaches it.
 
-    What holds for one that has run before its gateway knows, and says.
+    What holds for one that has run before its gateway knows, and says; with `fresh` that is forgotten.
     """
     told = password or plan.settings.get(INITIAL_PASSWORD) or plan.settings.get(f"{INITIAL_PASSWORD}_FILE")
-    if told or is_loopback(plan.host) or (home.path / "databases" / "gateway.db").exists():
+    known = not fresh and (home.path / "databases" / "gateway.db").exists()
+    if told or is_loopback(plan.host) or known:
         return
     raise CannotStart(
         f"other machines reach a cluster that listens on {plan.host}, and its users 'admin' and 'determined' "

@@ -78,6 +78,15 @@ def test_a_cluster_that_runs_is_left_alone_unless_it_is_to_be_replaced(tmp_path)
         assert told.returncode == 1
         assert f"port: {cluster.plan.port} -> 1" in told.stderr
         assert (cluster.pid("supervisor"), cluster.home.plan()) == (before, cluster.plan)
+        with held_port() as held:
+            held.listen()
+            with pytest.raises(CannotStart, match="cannot be used"):
+                control.up(replace(other, port=port_of(held)), cluster.home, force=True)
+        with pytest.raises(CannotStart, match="have no password yet"):
+            control.up(replace(other, host=EVERYWHERE), cluster.home, force=True, fresh=True)
+        # What was refused has changed nothing.
+        assert (cluster.pid("supervisor"), cluster.home.plan()) == (before, cluster.plan)
+        assert requests.get(f"{cluster.address}/info", timeout=60).ok
         control.up(other, cluster.home, force=True)
         assert cluster.pid("supervisor") != before
         assert cluster.home.plan() == other
