@@ -95,5 +95,5 @@ def test_det_is_given_a_token(gateway, monkeypatch):
 
 def test_det_gives_up_where_nobody_signs_in(gateway, monkeypatch):
     monkeypatch.setattr(provider_login.webbrowser, "open", lambda _: None)
-    with pytest.raises(Failure, match="nobody signed in"):
+    with pytest.raises(Failure, match="sign-in was not completed"):
         provider_login.sign_in(Session(str(gateway.client.base_url)), within_s=0.01)

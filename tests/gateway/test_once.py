@@ -26,6 +26,8 @@ CREATIONS = {
     "/trials": ({"experimentId": 2, "hparams": {"a": 1}}, {"experimentId": 2, "hparams": {"a": 2}}),
     "/commands": ({"config": {"entrypoint": "true"}}, {"config": {"entrypoint": "false"}}),
     "/tensorboards": ({"trialIds": [1]}, {"trialIds": [1], "templateName": ""}),
+    "/notebooks": ({"config": {}}, {"config": {"description": "other"}}),
+    "/shells": ({"config": {}}, {"config": {"description": "other"}}),
     "/models": ({"name": "m"}, {"name": "n"}),
     "/groups": ({"name": "m"}, {"name": "n"}),
     "/models/{name}/versions": ({"checkpointUuid": "c-1"}, {"checkpointUuid": "c-1", "comment": "x"}),

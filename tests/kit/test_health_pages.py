@@ -99,7 +99,8 @@ def test_each_condition_is_told_with_its_time_and_what_to_do(conditions, conditi
 def test_an_orchestrator_takes_no_gateway_away_for_a_broker_or_a_service_that_is_gone():
     assert {kind for kind, known in KINDS.items() if known.ready} == {
         names.BROKER_AWAY, names.NOBODY_LEADS, names.REPLICA_BEHIND, names.STREAM_REFUSES,
-        names.DECISIONS_PARKED, names.DECISIONS_STAND_STILL, names.DISK_LOW, names.ARCHIVE_FAILS, names.ENGINE_AWAY,
+        names.DECISIONS_PARKED, names.DECISIONS_STAND_STILL, names.DISK_LOW, names.ARCHIVE_FAILS,
+        names.ENGINE_AWAY,
     }  # fmt: skip
 
 

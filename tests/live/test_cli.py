@@ -189,7 +189,7 @@ def test_users(cluster):
 def test_what_is_there_and_what_is_not(cluster):
     assert cluster.det("help").returncode == 0
     assert cluster.det("e", "frobnicate", check=False).returncode == 2
-    gone = cluster.det("shell", "list", check=False)
+    gone = cluster.det("auth", "login", check=False)
     assert (gone.returncode, "not supported" in gone.stderr) == (1, True)
     trace = cluster.det("--debug", "e", "describe", 999_999, check=False)
     assert (trace.returncode, "Traceback" in trace.stderr) == (1, True)

@@ -40,7 +40,7 @@ def examples(tmp_path):
 
 
 def test_an_experiment_appears_runs_and_is_drawn_without_a_reload(cluster, page, examples):
-    expect(page.get_by_text("No experiment yet")).to_be_visible()
+    expect(page.get_by_text("Run your first experiment")).to_be_visible()
     cluster.create("1_metrics.yaml", examples)
     row = page.get_by_role("row", name=re.compile("stage-1-metrics"))
     expect(row).to_be_visible()

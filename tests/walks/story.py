@@ -108,6 +108,7 @@ class Story(Users):
         kept = [self.store(trial_id, at) for at in (10, 20)]
         self.ask(commands.ReviseExperiment(experiment_id=id, changes={"name": "new"}, user="ann"))
         self.ask(commands.ChangeJob(experiment_id=id, user="ann", priority=7))
+        self.query(queries.PreviewChange(commands.ChangeJob(experiment_id=id, user="ann", priority=9)))
         for action in ("pause", "activate"):
             self.change(id, action)
         self.leave(trial_id)

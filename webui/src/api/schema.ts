@@ -420,6 +420,15 @@ export interface components {
             group: string;
         };
         /**
+         * IdleReport
+         * @description PUT /notebooks/{id}/report_idle
+         */
+        IdleReport: {
+            /** @default  */
+            notebookId: string;
+            idle: boolean;
+        };
+        /**
          * Job
          * @description A job of the scheduler's queue.
          */
@@ -708,6 +717,8 @@ export interface components {
          */
         ProxyAddress: {
             proxyAddress: string;
+            /** @default  */
+            account: string;
         };
         /**
          * QueuePreview
@@ -835,7 +846,7 @@ export interface components {
         };
         /**
          * Task
-         * @description A command or a TensorBoard.
+         * @description A command, a TensorBoard, a notebook or a shell.
          */
         Task: {
             id: string;
@@ -854,6 +865,14 @@ export interface components {
             experimentIds?: number[];
             trialIds?: number[];
             serviceAddress?: string;
+            addresses?: {
+                [key: string]: unknown;
+            }[];
+            agentUserGroup?: {
+                [key: string]: unknown;
+            };
+            publicKey?: string;
+            hostKey?: string;
         };
         /**
          * TaskPriority
@@ -1130,6 +1149,16 @@ export interface components {
         /** TaskPage */
         services__gateway__http__answers__TaskPage__2: {
             tensorboards: components["schemas"]["Task"][];
+            pagination: components["schemas"]["Pagination"];
+        };
+        /** TaskPage */
+        services__gateway__http__answers__TaskPage__3: {
+            notebooks: components["schemas"]["Task"][];
+            pagination: components["schemas"]["Pagination"];
+        };
+        /** TaskPage */
+        services__gateway__http__answers__TaskPage__4: {
+            shells: components["schemas"]["Task"][];
             pagination: components["schemas"]["Pagination"];
         };
     };

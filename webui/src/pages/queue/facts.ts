@@ -25,7 +25,7 @@ export const pageOf = (job: Job) =>
   isExperiment(job) ? `/experiments/${job.entityId}/overview` : `/${NOUNS[job.type] ?? "tasks"}/${job.entityId}/logs`;
 
 /** A moment so many seconds from now. */
-const about = (seconds: number, now: number) => (seconds < 60 ? "now" : `about ${clock(now + seconds * 1000)}`);
+const about = (seconds: number, now: number) => (seconds < 60 ? "now" : `about ${clock(now + seconds * 1000, now)}`);
 
 /** When a job that waits would begin. */
 export function startsAt(job: Job, now = Date.now()): string {
