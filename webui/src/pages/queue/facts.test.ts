@@ -9,6 +9,7 @@ const job = (more: Partial<Job>) =>
 
 test("a job that waits says when it starts, as far as that can be told", () => {
   expect(startsAt(job({ startsIn: 0 }), NOON)).toBe("now");
+  expect(startsAt(job({ startsIn: 40 }), NOON)).toBe("within a minute");
   expect(startsAt(job({ startsIn: 5400 }), NOON)).toBe("about 13:30");
   expect(startsAt(job({}), NOON)).toBe("not known yet");
   expect(startsAt(job({ canStart: false }), NOON)).toBe("never as it is");

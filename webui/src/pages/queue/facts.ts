@@ -25,7 +25,10 @@ export const pageOf = (job: Job) =>
   isExperiment(job) ? `/experiments/${job.entityId}/overview` : `/${NOUNS[job.type] ?? "tasks"}/${job.entityId}/logs`;
 
 /** A moment so many seconds from now. */
-const about = (seconds: number, now: number) => (seconds < 60 ? "now" : `about ${clock(now + seconds * 1000, now)}`);
+function about(seconds: number, now: number): string {
+  if (seconds < 1) return "now";
+  return seconds < 60 ? "within a minute" : `about ${clock(now + seconds * 1000, now)}`;
+}
 
 /** When a job that waits would begin. */
 export function startsAt(job: Job, now = Date.now()): string {
