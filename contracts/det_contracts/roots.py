@@ -36,7 +36,7 @@ class Roots(msgspec.Struct, frozen=True):
             known = ", ".join(self.roots) or "none"
             raise OutOfReach(
                 f"{path} lies outside of the storage roots ({known}): the platform neither reads nor deletes "
-                f"there. Whoever runs the cluster may add its directory to {SETTING}"
+                f"there. The cluster's operator may add its directory to {SETTING}"
             )
         return path
 

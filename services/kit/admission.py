@@ -134,7 +134,7 @@ class Admission:
     def _full(self, who: str) -> Busy:
         own, again = self._inside[who], self._retry_after_s
         if own >= self._each:
-            return Busy("exhausted", f"you have {own} {self.what}, and nobody gets more at once", again)
+            return Busy("exhausted", f"you have {own} {self.what}, and no client gets more at once", again)
         return Busy("unavailable", f"there are {self._total} {self.what}, all there is room for", again)
 
     def readings(self) -> Iterable[Reading]:

@@ -48,7 +48,7 @@ class Rebuild:
 
     def _tell_fold(self, stored: int, mine: int) -> None:
         self._refolds = (
-            f"; it is folded anew: the database holds version {stored} of the fold, this is {mine}"
+            f"; it is rebuilt from the log: the database holds version {stored} of the fold, this is {mine}"
         )
         advice = (
             "another release wrote it: the state is made again from the log, and what that release stored "

@@ -76,7 +76,7 @@ class Rules(Generic[S]):
             others = ", ".join(sorted(set(self.streams) - {subjects.CONTROL}))
             raise ValueError(
                 f"{self.owner} folds {others}, which let go of their beginnings, so its state cannot be "
-                "folded anew: leave fold_version at 1, and change what is stored by a migration"
+                "rebuilt: leave fold_version at 1, and change what is stored by a migration"
             )
 
 

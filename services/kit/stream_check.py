@@ -92,7 +92,7 @@ class StreamCheck:
             return ""
         return (
             f"stream {self._stream} is not the one that was read before: at position {mark.position} lies "
-            "another message, or none; the log has lost its tail, or was made anew. "
+            "another message, or none; the log has lost its tail, or was recreated. "
             + way_out(self._stream, mark.position)
         )
 

@@ -100,7 +100,7 @@ def not_used(config: Mapping[str, Any], slots: Sequence[Slot], workdir: str) -> 
     if one.image:
         found.append(
             f"environment.image {one.image} is not used: this worker starts tasks as plain processes, "
-            "with the Python of its host. Whoever runs the worker may set STEADFAST_WORKER_LAUNCHER"
+            "with the Python of its host. The worker's operator may set STEADFAST_WORKER_LAUNCHER"
         )
     found += [
         f"bind_mounts: {mount.source} is not mounted at {mount.target}, as the task is a plain process: it "
@@ -147,7 +147,7 @@ def check_mount(mount: Mount, settings: WorkerSettings, account: Account | None)
     if not any(holds(root, source) for root in roots):
         raise Refused(
             f"bind_mounts: {mount.source} lies outside of what tasks of this worker may mount "
-            f"({', '.join(roots) or 'nothing'}). Whoever runs it may add its folder to "
+            f"({', '.join(roots) or 'nothing'}). The worker's operator may add its folder to "
             "STEADFAST_WORKER_MOUNT_ROOTS"
         )
     try:

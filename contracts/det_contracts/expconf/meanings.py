@@ -78,7 +78,7 @@ MEANINGS: dict[str, str] = {
     "searcher.max_rungs": "At most this many rungs, in the bracket that has the most.",
     "searcher.divisor": "One of this many trials goes on from each rung; each rung is this many times as long.",
     "searcher.mode": (
-        "Which brackets run side by side: `aggressive` the strictest only, `standard` the stricter half, `conservative` all, down to one that stops nobody."
+        "Which brackets run side by side: `aggressive` the strictest only, `standard` the stricter half, `conservative` all, down to one that stops no trial."
     ),
     "searcher.bracket_rungs": "The number of rungs of each bracket, in place of what `mode` and `max_rungs` choose.",
     "searcher.stop_once": (

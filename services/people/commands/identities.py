@@ -76,7 +76,7 @@ def _by_name(state: People, command: SignIn) -> User | None:
         return None
     if user.id in state.identities:
         raise forbidden(
-            f"user '{name}' is linked with somebody else at the provider. An administrator can undo that: "
+            f"user '{name}' is linked with another account at the provider. An administrator can undo that: "
             f"det user unlink-from-provider {name}, and then det user link-with-provider {name}"
         )
     if not user.remote or user.username != name:

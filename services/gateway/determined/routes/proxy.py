@@ -182,7 +182,7 @@ def _keyed(visit: Visit, task_id: str) -> Visit:
     """Who brings no session, to a shell: there it is the key that lets in. Raises `Refused` (401)."""
     known = visit.catalogue.state.tasks.get(task_id)
     if visit.backend.settings.shell_needs_session or known is None or known.kind != "SHELL":
-        raise unauthenticated("nobody is logged in; run 'det user login'")
+        raise unauthenticated("not logged in; run 'det user login'")
     return visit
 
 

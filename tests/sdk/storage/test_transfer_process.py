@@ -136,7 +136,7 @@ def test_a_storage_of_somebodys_own_stays_where_it_is(tmp_path):
 STARTER = """
 import sys
 from determined.storage.transfer_process import Apart
-from tests.sdk.storage.test_apart import Storage
+from tests.sdk.storage.test_transfer_process import Storage
 Apart(Storage(sys.argv[1], "sleeps")).upload(sys.argv[1], "id-1")
 """
 
