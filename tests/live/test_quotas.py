@@ -13,6 +13,8 @@ entrypoint: python3 train.py
 searcher: {name: single, metric: loss, max_length: 1}
 resources: {slots_per_trial: 1}
 max_restarts: 0
+# What retention deletes when the experiment ends would not count any more.
+checkpoint_storage: {save_trial_latest: 100}
 workspace: Limited
 project: Digits
 """

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from services.kit import subprocesses
 from services.kit.files import write_whole
 from worker.launchers.containers import FILE, Image
 from worker.launchers.engine import Engine, Registry, cli_environment
@@ -50,7 +51,7 @@ async def fetch(engine: Engine, run_dir: Path, say: Callable[[str], Awaitable[No
 async def _run(command: Sequence[str]) -> tuple[int, str]:
     """Exit code, and the end of what it said of a failure."""
     try:
-        process = await asyncio.create_subprocess_exec(
+        process = await subprocesses.start(
             *command,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,

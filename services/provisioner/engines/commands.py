@@ -9,6 +9,7 @@ import signal
 import tempfile
 from collections.abc import Sequence
 
+from services.kit import subprocesses
 from services.provisioner.engines.protocol import EngineAway
 
 PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ")
@@ -31,7 +32,7 @@ async def run(command: Sequence[str], *, within_s: float, text: str = "", **more
         input.write(text.encode())
         input.seek(0)
         try:
-            process = await asyncio.create_subprocess_exec(
+            process = await subprocesses.start(
                 *command, stdin=input, stdout=pipe, stderr=pipe, env=own | more, start_new_session=True
             )
         except OSError as error:
