@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -57,7 +58,7 @@ class Child:
             began = time.monotonic()
             try:
                 await self._run_once(wish)
-            except OSError as error:
+            except (OSError, subprocess.SubprocessError) as error:
                 # No room for its log, no processes left: what is wrong may pass, and others still run.
                 tell(f"{self.program.name} cannot be started: {error}")
             if time.monotonic() - began > STEADY_AFTER_S:
