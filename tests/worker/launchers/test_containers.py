@@ -154,7 +154,7 @@ PROGRAM = """#!/bin/sh
 echo "$@" >> {folder}/told
 case "$1 $2" in "image inspect") exit {missing};; esac
 case "$3" in pull) cat "$2/config.json" > {folder}/credentials;; esac
-[ {hangs} = 0 ] || sleep 600
+[ {hangs} = 0 ] || exec sleep 600
 echo "manifest unknown" >&2
 exit {fails}
 """
