@@ -1,0 +1,81 @@
+"""Webhooks and what they were told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from services.catalogue.api_values import instant, maybe_instant
+from services.gateway.determined.webhooks import STATE_CHANGE, in_clear
+from services.gateway.http import records
+from services.kit.sealing import Sealer
+
+
+class Trigger(msgspec.Struct, frozen=True):
+    """As the webhooks service tells it."""
+
+    id: int
+    state: str
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A webhook, as its service tells it."""
+
+    webhook_id: int
+    kind: str
+    host: str
+    url: str
+    signing_key: str
+    triggers: list[Trigger]
+    user: str
+    waiting: int
+
+
+def webhook(row: Row, sealer: Sealer | None) -> records.Webhook:
+    """A webhook, with its address and key: administrators alone get here."""
+    return {
+        "id": row.webhook_id,
+        "url": in_clear(sealer, row.url),
+        "triggers": [_trigger(row.webhook_id, one) for one in row.triggers],
+        "webhookType": f"WEBHOOK_TYPE_{row.kind}",
+        "signingKey": in_clear(sealer, row.signing_key),
+        "username": row.user,
+        "waiting": row.waiting,
+    }
+
+
+def _trigger(webhook_id: int, one: Trigger) -> records.WebhookTrigger:
+    return {
+        "id": one.id,
+        "triggerType": STATE_CHANGE,
+        "condition": {"state": one.state},
+        "webhookId": webhook_id,
+    }
+
+
+def delivery(row: dict[str, Any]) -> records.WebhookDelivery:
+    """A delivery, with all its attempts."""
+    experiment = row["experiment"] or {}
+    return {
+        "id": row["delivery_id"],
+        "eventType": row["occasion"],
+        "experimentId": experiment.get("id"),
+        "experimentName": experiment.get("name", ""),
+        "experimentState": experiment.get("state", ""),
+        "time": instant(row["happened_at"]),
+        "state": row["state"],
+        "nextAttempt": maybe_instant(row["next_at"]),
+        "attempts": [_attempt(one) for one in row["attempts"]],
+        "reason": row["reason"],
+    }
+
+
+def _attempt(one: dict[str, Any]) -> records.WebhookAttempt:
+    return {
+        "attempt": one["attempt"],
+        "time": instant(one["at"]),
+        "status": one["status"],
+        "problem": one["problem"],
+        "seconds": one["took_s"],
+    }

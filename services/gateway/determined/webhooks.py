@@ -1,0 +1,90 @@
+"""Addresses, triggers and keys of webhooks: on their way into the log, and out of it for administrators."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from det_contracts.events.webhooks import KINDS, TRIGGER_STATES, TriggerState, WebhookKind
+from det_contracts.problems import invalid
+from det_contracts.telling import SetWebhook
+from services.gateway.http.bodies import WebhookBody, WebhookTrigger
+from services.kit.sealing import FOR_WEBHOOKS, CannotOpen, Sealer, is_sealed
+
+if TYPE_CHECKING:
+    from services.gateway.running.backend import Backend
+
+STATE_CHANGE = "TRIGGER_TYPE_EXPERIMENT_STATE_CHANGE"
+LONGEST_URL = 2048
+LONGEST_KEY = 256
+
+
+def wanted(backend: Backend, wish: WebhookBody, user: str) -> SetWebhook:
+    """The command that makes a webhook; raises `Refused` (400)."""
+    host = _host(wish.url)
+    if is_sealed(wish.url) or is_sealed(wish.signing_key):
+        raise invalid("a webhook's address and key cannot be given as they lie in the log")
+    if len(wish.signing_key) > LONGEST_KEY:
+        raise invalid(f"signingKey: at most {LONGEST_KEY} characters are expected")
+    key = wish.signing_key or secrets.token_hex(32)
+    return SetWebhook(
+        kind=_kind(wish.webhook_type),
+        host=host,
+        url=_sealed(backend.sealer, wish.url),
+        signing_key=_sealed(backend.sealer, key),
+        states=tuple(_state(one) for one in wish.triggers),
+        user=user,
+    )
+
+
+def _host(url: str) -> str:
+    try:
+        parsed = urlsplit(url)
+        host, port = parsed.hostname, parsed.port
+    except ValueError as error:
+        raise invalid(f"url: this is no address: {error}") from None
+    if parsed.scheme not in ("http", "https") or not host:
+        raise invalid("url: an address that begins with http:// or https:// is expected, with a host")
+    if parsed.username is not None or parsed.password is not None:
+        raise invalid("url: give no user and no password in the address; put a secret into its path or query")
+    if len(url) > LONGEST_URL or any(not c.isprintable() or c.isspace() for c in url):
+        raise invalid(f"url: at most {LONGEST_URL:,} printable characters without spaces are expected")
+    return f"{host}:{port}" if port is not None else host
+
+
+def _kind(name: str) -> WebhookKind:
+    short = name.removeprefix("WEBHOOK_TYPE_")
+    for kind in KINDS:
+        if kind == short:
+            return kind
+    known = ", ".join(f"WEBHOOK_TYPE_{kind}" for kind in KINDS)
+    raise invalid(f"webhookType: '{name}' is not one of {known}")
+
+
+def _state(trigger: WebhookTrigger) -> TriggerState:
+    if trigger.trigger_type != STATE_CHANGE:
+        raise invalid(
+            f"triggers: '{trigger.trigger_type}' is not offered; {STATE_CHANGE} is, with a condition such as "
+            '{"state": "COMPLETED"}'
+        )
+    short = trigger.condition.state.removeprefix("STATE_")
+    for state in TRIGGER_STATES:
+        if state == short:
+            return state
+    known = ", ".join(TRIGGER_STATES)
+    raise invalid(f"triggers: condition.state is '{trigger.condition.state}', and must be one of {known}")
+
+
+def _sealed(sealer: Sealer | None, text: str) -> str:
+    return text if sealer is None else sealer.seal(FOR_WEBHOOKS, text)
+
+
+def in_clear(sealer: Sealer | None, text: str) -> str:
+    """What lies in the log, for administrators; empty where this gateway has another key."""
+    if not is_sealed(text):
+        return text
+    try:
+        return str(sealer.open(FOR_WEBHOOKS, text)) if sealer is not None else ""
+    except CannotOpen:
+        return ""

@@ -1,0 +1,1 @@
+"""Tells receivers of people's choice when experiments change their state."""

@@ -1,0 +1,146 @@
+"""What may be asked of the webhooks service, and what its own attempts to deliver come to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from det_contracts.events.webhooks import (
+    CreationKept,
+    DeliveryDue,
+    DeliveryTried,
+    Trigger,
+    WebhookRemoved,
+    WebhookSet,
+)
+from det_contracts.problems import Problem, Refused, invalid, not_found
+from det_contracts.telling import RemoveWebhook, SetWebhook, TryWebhook
+from services.kit.idempotency import once
+from services.kit.rules import Call, Ruling
+from services.webhooks.domain.fold import TOTALS, delivery_id
+from services.webhooks.domain.state import MOST_TRIES, Delivery, State, Totals
+
+MOST_WEBHOOKS = 100
+"""Each has a thread while it is told something."""
+FIRST_PAUSE_S = 10.0
+GROWS = 3.0
+LONGEST_PAUSE_S = 6 * 3600.0
+
+
+class StateAttempt(msgspec.Struct, frozen=True, kw_only=True):
+    """One attempt to deliver is over; from the service to itself."""
+
+    delivery_id: str
+    attempt: int
+    status: int = 0
+    problem: str = ""
+    """Why it did not arrive; empty: it did."""
+    final: bool = False
+    """Another attempt would come to the same."""
+    took_s: float
+    chance: float
+    """0 to 1: receivers that fail at the same moment are not asked again at the same moment."""
+
+
+def pause_s(attempt: int, chance: float) -> float:
+    """How long to wait after an attempt that failed: three times as long each time, give or take a half.
+
+    >>> [round(pause_s(attempt, 0.5)) for attempt in (1, 2, 3, 9)]
+    [10, 30, 90, 21600]
+    """
+    return min(FIRST_PAUSE_S * GROWS ** (attempt - 1), LONGEST_PAUSE_S) * (0.5 + chance)
+
+
+def set_webhook(state: State, command: SetWebhook, call: Call) -> Ruling:
+    """Make a webhook."""
+    if not command.states:
+        raise invalid("a webhook needs at least one trigger: a state of experiments that it is told of")
+    if len(state.webhooks) >= MOST_WEBHOOKS:
+        raise Refused(
+            Problem("exhausted", f"there are {MOST_WEBHOOKS} webhooks already: delete one that is not needed")
+        )
+    totals = state.totals.get(TOTALS, Totals())
+    states = dict.fromkeys(command.states)
+    made = WebhookSet(
+        webhook_id=totals.webhooks + 1,
+        kind=command.kind,
+        host=command.host,
+        url=command.url,
+        signing_key=command.signing_key,
+        triggers=tuple(Trigger(id, state) for id, state in enumerate(states, totals.triggers + 1)),
+        user=command.user,
+        reason=f"made by {command.user}",
+    )
+    return Ruling([made], made.webhook_id)
+
+
+def remove_webhook(state: State, command: RemoveWebhook, call: Call) -> Ruling:
+    """Forget a webhook."""
+    _known(state, command.webhook_id)
+    return Ruling([WebhookRemoved(command.webhook_id, f"removed by {command.user}")])
+
+
+def try_webhook(state: State, command: TryWebhook, call: Call) -> Ruling:
+    """Tell a webhook once that this is a test."""
+    _known(state, command.webhook_id)
+    due = DeliveryDue(
+        delivery_id=delivery_id(call.id, command.webhook_id),
+        webhook_id=command.webhook_id,
+        occasion="TEST",
+        happened_at=call.at,
+        reason=f"tested by {command.user}",
+    )
+    return Ruling([due], due.delivery_id)
+
+
+def _known(state: State, id: int) -> WebhookSet:
+    found = state.webhooks.get(id)
+    if found is None:
+        raise not_found("webhook", id)
+    return found
+
+
+def state_attempt(state: State, command: StateAttempt, call: Call) -> Ruling:
+    """Take what an attempt came to; what is known already, or of a removed webhook, has no effect."""
+    known = state.deliveries.get(command.delivery_id)
+    if known is None or known.state != "WAITING" or command.attempt != len(known.tries) + 1:
+        return Ruling()
+    next_at = _next_at(known, command, call.at)
+    return Ruling(
+        [
+            DeliveryTried(
+                delivery_id=command.delivery_id,
+                webhook_id=known.told.webhook_id,
+                attempt=command.attempt,
+                status=command.status,
+                problem=command.problem,
+                took_s=command.took_s,
+                next_at=next_at,
+                reason=_reason(command, next_at, call.at),
+            )
+        ]
+    )
+
+
+def _next_at(known: Delivery, command: StateAttempt, now: float) -> float | None:
+    over = command.final or known.told.occasion == "TEST" or command.attempt >= MOST_TRIES
+    if not command.problem or over:
+        return None
+    return now + pause_s(command.attempt, command.chance)
+
+
+def _reason(command: StateAttempt, next_at: float | None, now: float) -> str:
+    if not command.problem:
+        return f"the receiver answered {command.status}"
+    again = f"; it is tried again in {next_at - now:,.0f} s" if next_at is not None else ""
+    return f"{command.problem}{again}"
+
+
+COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {
+    SetWebhook: once(set_webhook, CreationKept),
+    RemoveWebhook: remove_webhook,
+    TryWebhook: try_webhook,
+    StateAttempt: state_attempt,
+}

@@ -1,0 +1,177 @@
+"""How each event changes what the webhooks service knows."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from det_contracts.envelope import Recorded
+from det_contracts.events import gateway, searcher, webhooks
+from services.kit.idempotency import keep
+from services.webhooks.domain.state import (
+    REMEMBERED,
+    Delivery,
+    Experiment,
+    Key,
+    Named,
+    Owed,
+    State,
+    Totals,
+    Try,
+)
+
+replace = msgspec.structs.replace
+NAMESPACE = uuid.UUID("5c0e2c58-6e7e-5d0b-9a57-0d1f4f6f1c1e")
+TOTALS = "all"
+
+
+def evolve(state: State, recorded: Recorded) -> Iterable[Key]:
+    """Fold one event; returns the records that it replaced. Events that do not concern it pass by."""
+    fold = _FOLDS.get(type(recorded.event))
+    return fold(state, recorded) if fold is not None else ()
+
+
+def delivery_id(cause: str, webhook_id: int) -> str:
+    """The id of what a webhook is told because of an event, or of a command: always the same one."""
+    return str(uuid.uuid5(NAMESPACE, f"{cause}/{webhook_id}"))
+
+
+def _experiment_created(state: State, recorded: Recorded) -> Iterable[Key]:
+    event: searcher.ExperimentCreated = recorded.event
+    resources = event.config.get("resources") or {}
+    state.experiments[event.experiment_id] = Experiment(
+        id=event.experiment_id,
+        name=str(event.config.get("name") or ""),
+        resource_pool=resources.get("resource_pool") or "default",
+        slots_per_trial=resources.get("slots_per_trial", 1),
+        created_at=recorded.at,
+    )
+    yield "experiments", event.experiment_id
+
+
+def _revised(state: State, recorded: Recorded) -> Iterable[Key]:
+    event: searcher.ExperimentRevised = recorded.event
+    known = state.experiments.get(event.experiment_id)
+    if known is not None and "name" in event.changes:
+        state.experiments[known.id] = replace(known, name=event.changes["name"])
+        yield "experiments", known.id
+
+
+def _deleted(state: State, recorded: Recorded) -> Iterable[Key]:
+    event: searcher.ExperimentDeleted = recorded.event
+    if event.state == "DELETED" and state.experiments.pop(event.experiment_id, None) is not None:
+        yield "experiments", event.experiment_id
+
+
+def _activated(state: State, recorded: Recorded) -> Iterable[Key]:
+    return _owe(state, recorded, "ACTIVE")
+
+
+def _paused(state: State, recorded: Recorded) -> Iterable[Key]:
+    return _owe(state, recorded, "PAUSED")
+
+
+def _ended(state: State, recorded: Recorded) -> Iterable[Key]:
+    return _owe(state, recorded, recorded.event.state)
+
+
+def _owe(state: State, recorded: Recorded, entered: webhooks.TriggerState) -> Iterable[Key]:
+    experiment_id = recorded.event.experiment_id
+    if experiment_id not in state.experiments:
+        return
+    for webhook_id in state.listeners.ids(entered):
+        owed = Owed(
+            delivery_id=delivery_id(recorded.id, webhook_id),
+            webhook_id=webhook_id,
+            experiment_id=experiment_id,
+            state=entered,
+            happened_at=recorded.at,
+        )
+        yield from state.put_owed(owed)
+
+
+def _project_set(state: State, recorded: Recorded) -> Iterable[Key]:
+    event: gateway.ProjectSet = recorded.event
+    state.projects[event.project_id] = Named(event.name)
+    yield "projects", event.project_id
+
+
+def _project_removed(state: State, recorded: Recorded) -> Iterable[Key]:
+    if state.projects.pop(recorded.event.project_id, None) is not None:
+        yield "projects", recorded.event.project_id
+
+
+def _webhook_set(state: State, recorded: Recorded) -> Iterable[Key]:
+    event: webhooks.WebhookSet = recorded.event
+    yield from state.put_webhook(event)
+    known = state.totals.get(TOTALS, Totals())
+    triggers = max((one.id for one in event.triggers), default=0)
+    state.totals[TOTALS] = Totals(max(known.webhooks, event.webhook_id), max(known.triggers, triggers))
+    yield "totals", TOTALS
+
+
+def _webhook_removed(state: State, recorded: Recorded) -> Iterable[Key]:
+    return state.drop_webhook(recorded.event.webhook_id)
+
+
+def _due(state: State, recorded: Recorded) -> Iterable[Key]:
+    event: webhooks.DeliveryDue = recorded.event
+    yield from state.drop_owed(event.delivery_id)
+    # What a person waits for goes before what is only on its way.
+    first = 0.0 if event.occasion == "TEST" else recorded.at
+    yield from state.put_delivery(
+        Delivery(told=event, order=recorded.position, next_at=first, reason=event.reason)
+    )
+
+
+def _tried(state: State, recorded: Recorded) -> Iterable[Key]:
+    event: webhooks.DeliveryTried = recorded.event
+    known = state.deliveries[event.delivery_id]
+    one = Try(
+        attempt=event.attempt,
+        at=recorded.at,
+        status=event.status,
+        problem=event.problem,
+        took_s=event.took_s,
+    )
+    changed = replace(known, tries=(*known.tries, one), next_at=event.next_at, reason=event.reason)
+    if event.problem:
+        yield from state.put_delivery(changed)
+    else:
+        yield from _over(state, replace(changed, state="DELIVERED"))
+
+
+def _given_up(state: State, recorded: Recorded) -> Iterable[Key]:
+    event: webhooks.DeliveryGivenUp = recorded.event
+    known = state.deliveries[event.delivery_id]
+    return _over(state, replace(known, state="GIVEN_UP", next_at=None, reason=event.reason))
+
+
+def _over(state: State, changed: Delivery) -> Iterable[Key]:
+    """Keep a delivery that is over; the oldest such of its webhook is forgotten for it."""
+    yield from state.put_delivery(changed)
+    webhook_id = changed.told.webhook_id
+    if state.over.count(webhook_id) > REMEMBERED:
+        oldest = state.over.first(webhook_id)
+        if oldest is not None:
+            yield from state.drop_delivery(oldest[-1])
+
+
+_FOLDS: dict[type, Callable[[State, Recorded], Iterable[Key]]] = {
+    searcher.ExperimentCreated: _experiment_created,
+    searcher.ExperimentRevised: _revised,
+    searcher.ExperimentDeleted: _deleted,
+    searcher.ExperimentActivated: _activated,
+    searcher.ExperimentPaused: _paused,
+    searcher.ExperimentEnded: _ended,
+    gateway.ProjectSet: _project_set,
+    gateway.ProjectRemoved: _project_removed,
+    webhooks.WebhookSet: _webhook_set,
+    webhooks.WebhookRemoved: _webhook_removed,
+    webhooks.DeliveryDue: _due,
+    webhooks.DeliveryTried: _tried,
+    webhooks.DeliveryGivenUp: _given_up,
+    webhooks.CreationKept: keep,
+}

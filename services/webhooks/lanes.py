@@ -1,0 +1,179 @@
+"""Makes deliveries for as long as this replica leads: one at a time for each webhook, all webhooks at once.
+
+A receiver that takes its time delays nobody but itself, and so does one whose deliveries fail in a way that
+nobody foresaw. What was being told when the process ended is told again under the same id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import structlog
+
+from det_contracts.events.webhooks import WebhookSet
+from det_contracts.problems import Refused
+from services.kit.log import OutcomeUnknown
+from services.kit.rules import Call
+from services.kit.sealing import CannotOpen
+from services.kit.task_ending import end
+from services.webhooks import messages
+from services.webhooks.commands import StateAttempt
+from services.webhooks.domain import Delivery, State
+from services.webhooks.sending import Result
+
+PATIENCE_S = 5.0
+FIRST_REST_S = 1.0
+LONGEST_REST_S = 60.0
+LONGEST_WAIT_S = 60.0
+"""Between two looks: a host's clock may be set, and a time that was a week away has come."""
+Open = Callable[[str], str]
+"""What a sealed text says; raises `CannotOpen`."""
+log = structlog.get_logger()
+
+
+class Decider(Protocol):
+    """The service's runner."""
+
+    @property
+    def state(self) -> State:
+        """What it has folded."""
+
+    async def command(self, command: Any, call: Call, within_s: float | None = None) -> Any:
+        """Have something decided; raises `Refused`."""
+
+    async def news(self, after: int) -> int:
+        """Wait until something was folded, or leadership may have changed."""
+
+
+class Carrier(Protocol):
+    """Whoever makes requests."""
+
+    async def send(self, url: str, body: bytes, headers: dict[str, str]) -> Result:
+        """Make one attempt, limited in time."""
+
+
+class Lanes:
+    """What is being delivered, by webhook."""
+
+    def __init__(
+        self,
+        runner: Decider,
+        carrier: Carrier,
+        open_sealed: Open,
+        leading: Callable[[], bool],
+        address: str = "",
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._runner = runner
+        self._carrier = carrier
+        self._open = open_sealed
+        self._leading = leading
+        self._address = address
+        self._clock = clock
+        self._busy: dict[int, asyncio.Task[None]] = {}
+        self._failed: dict[int, int] = {}
+        """How often in a row a lane ended by what nobody foresaw, or could not store what it did."""
+        self._rests_until: dict[int, float] = {}
+        """When such a lane is begun again."""
+
+    async def run(self) -> None:
+        """Deliver until cancelled."""
+        known = 0
+        try:
+            while True:
+                wait_s = self._begin() if self._leading() else LONGEST_WAIT_S
+                known = await self._woken(known, wait_s)
+        finally:
+            for task in list(self._busy.values()):
+                await end(task)
+
+    async def _woken(self, known: int, wait_s: float) -> int:
+        """Wait for news, for the end of a lane, or for as long; returns how much news there is."""
+        news = asyncio.ensure_future(self._runner.news(known))
+        try:
+            waiting = {news, *self._busy.values()}
+            await asyncio.wait(waiting, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
+            return news.result() if news.done() else known
+        finally:
+            await end(news)
+
+    def _begin(self) -> float:
+        """Begin every lane that has something due; returns when to look again, in seconds from now."""
+        state, now, next_at = self._runner.state, self._clock(), self._clock() + LONGEST_WAIT_S
+        for gone in self._failed.keys() - state.webhooks.keys():
+            self._recovered(gone)
+        for id in sorted(state.webhooks.keys() - self._busy.keys()):
+            delivery = state.next_of(id)
+            if delivery is None:
+                continue
+            at = max(delivery.next_at or 0.0, self._rests_until.get(id, 0.0))
+            if at <= now:
+                self._busy[id] = asyncio.create_task(self._deliver(id))
+            else:
+                next_at = min(next_at, at)
+        return next_at - now
+
+    def _due(self, webhook_id: int) -> Delivery | None:
+        found = self._runner.state.next_of(webhook_id)
+        return found if found is not None and (found.next_at or 0.0) <= self._clock() else None
+
+    async def _deliver(self, webhook_id: int) -> None:
+        """Tell a webhook what is due. What goes wrong is this lane's affair: it rests, all others go on."""
+        try:
+            while self._leading() and (delivery := self._due(webhook_id)) is not None:
+                await self._tell(webhook_id, delivery)
+                self._recovered(webhook_id)
+        except (Refused, OutcomeUnknown) as error:
+            # Nothing is known of the attempt then: it is made again, under the same id.
+            self._rest(webhook_id)
+            log.warning("attempt.not_stored", webhook=webhook_id, error=str(error))
+        except Exception:
+            self._rest(webhook_id)
+            log.exception("lane.failed", webhook=webhook_id, again_in_s=self._rest_s(webhook_id))
+        finally:
+            del self._busy[webhook_id]
+
+    def _recovered(self, webhook_id: int) -> None:
+        self._failed.pop(webhook_id, None)
+        self._rests_until.pop(webhook_id, None)
+
+    def _rest(self, webhook_id: int) -> None:
+        self._failed[webhook_id] = self._failed.get(webhook_id, 0) + 1
+        self._rests_until[webhook_id] = self._clock() + self._rest_s(webhook_id)
+
+    def _rest_s(self, webhook_id: int) -> float:
+        times: int = self._failed[webhook_id]
+        return min(FIRST_REST_S * 2.0 ** min(times - 1, 10), LONGEST_REST_S)
+
+    async def _tell(self, webhook_id: int, delivery: Delivery) -> None:
+        """Make an attempt and have it stored; raises `Refused` or `OutcomeUnknown` where it is not."""
+        result = await self._attempt(self._runner.state.webhooks[webhook_id], delivery)
+        told = StateAttempt(
+            delivery_id=delivery.told.delivery_id,
+            attempt=len(delivery.tries) + 1,
+            status=result.status,
+            problem=result.problem,
+            final=result.final,
+            took_s=result.took_s,
+            chance=random.random(),  # noqa: S311 - spreads, keeps no secret
+        )
+        await self._runner.command(told, Call(told.delivery_id, self._clock()), PATIENCE_S)
+
+    async def _attempt(self, hook: WebhookSet, delivery: Delivery) -> Result:
+        try:
+            url, key = self._open(hook.url), self._open(hook.signing_key)
+        except CannotOpen as error:
+            return Result(problem=f"the address cannot be opened: {error}", final=True)
+        try:
+            body = messages.body(hook.kind, delivery.told, self._address)
+            headers = messages.headers(hook.kind, delivery.told, body, key, self._clock())
+            return await self._carrier.send(url, body, headers)
+        except Exception as error:
+            # An attempt that cannot be made counts as one that failed: so it is given up some day, and what
+            # comes behind it is told. Its text may hold the address, which only the webhook's owner may see.
+            log.exception("attempt.failed", webhook=hook.webhook_id, delivery=delivery.told.delivery_id)
+            return Result(problem=f"the attempt could not be made ({type(error).__name__}): see the log")

@@ -1,0 +1,5 @@
+"""Alembic's entry; the kit runs it on the service's own connection."""
+
+from services.kit.migrations_env import run
+
+run()

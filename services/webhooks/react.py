@@ -1,0 +1,73 @@
+"""The service's rules: what is owed becomes due, and what cannot arrive is given up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from det_contracts.events.webhooks import DeliveryDue, DeliveryGivenUp, ExperimentTold
+from services.kit.authz.people import FIRST, workspace_of
+from services.kit.quotas.limits import FIRST_WORKSPACE
+from services.webhooks.domain.state import MOST_WAITING, Delivery, Owed, State
+
+FIRST_PROJECT = "Uncategorized"
+
+
+def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
+    """Events that one record calls for; none for a record at rest."""
+    kind, id = key
+    if kind == "owed" and id in state.owed:
+        return _owed(state, state.owed[id])
+    if kind == "deliveries" and id in state.deliveries:
+        return _delivery(state.deliveries[id])
+    return ()
+
+
+def _owed(state: State, owed: Owed) -> Sequence[Any]:
+    reason = f"experiment {owed.experiment_id} is {owed.state}, which webhook {owed.webhook_id} waits for"
+    due = DeliveryDue(
+        delivery_id=owed.delivery_id,
+        webhook_id=owed.webhook_id,
+        occasion="EXPERIMENT_STATE_CHANGE",
+        experiment=_told(state, owed),
+        happened_at=owed.happened_at,
+        reason=reason,
+    )
+    if state.waiting.count(owed.webhook_id) < MOST_WAITING:
+        return [due]
+    why = f"{MOST_WAITING:,} other deliveries of webhook {owed.webhook_id} wait to be made"
+    return [due, DeliveryGivenUp(owed.delivery_id, owed.webhook_id, why)]
+
+
+def _told(state: State, owed: Owed) -> ExperimentTold | None:
+    known = state.experiments.get(owed.experiment_id)
+    if known is None:
+        return None
+    home = state.homes.get(known.id)
+    project = home.project_id if home is not None else FIRST
+    workspace = workspace_of(state, project)
+    return ExperimentTold(
+        id=known.id,
+        state=owed.state,
+        name=known.name,
+        duration_s=max(0.0, owed.happened_at - known.created_at),
+        resource_pool=known.resource_pool,
+        slots_per_trial=known.slots_per_trial,
+        workspace=_name(state.workspaces_called.get(workspace), FIRST_WORKSPACE, workspace),
+        project=_name(state.projects.get(project), FIRST_PROJECT, project),
+    )
+
+
+def _name(found: Any, first: str, id: int) -> str:
+    if found is not None:
+        return str(found.name)
+    return first if id == FIRST else ""
+
+
+def _delivery(delivery: Delivery) -> Sequence[Any]:
+    if delivery.state != "WAITING" or delivery.next_at is not None:
+        return ()
+    last = delivery.tries[-1]
+    count = "the only attempt" if last.attempt == 1 else f"attempt {last.attempt}, the last one,"
+    reason = f"{count} failed: {last.problem}"
+    return [DeliveryGivenUp(delivery.told.delivery_id, delivery.told.webhook_id, reason)]

@@ -1,0 +1,207 @@
+import { useQuery } from "@tanstack/react-query";
+import { ListChecks, Plus, Send, Trash2, Webhook as Icon } from "lucide-react";
+import { type FormEvent, useState } from "react";
+
+import { question, useData } from "../../api/data";
+import type { Webhook, WebhookDelivery } from "../../api/types";
+import { number } from "../../parts/format";
+import { Button } from "../../ui/button";
+import { Card } from "../../ui/card";
+import { ask, Dialog, DialogFoot } from "../../ui/dialog";
+import { Check, Select, TextField } from "../../ui/field";
+import { Empty, Loaded } from "../../ui/status";
+import { type Column, Table } from "../../ui/table";
+import { CopyButton, Cut, Tag, Time } from "../../ui/text";
+import { useAct } from "./change";
+
+const STATES = ["COMPLETED", "ERROR", "CANCELED", "PAUSED", "ACTIVE"] as const;
+const USUAL: readonly string[] = ["COMPLETED", "ERROR"];
+const CHANGE = "TRIGGER_TYPE_EXPERIMENT_STATE_CHANGE";
+/** Attempts are made at any time, and no topic of the live channel tells of them. */
+const FRESH_MS = 5000;
+
+const kind = (one: Webhook) => (one.webhookType === "WEBHOOK_TYPE_SLACK" ? "Slack" : "JSON");
+const states = (one: Webhook) => one.triggers.map((trigger) => trigger.condition.state).join(", ");
+
+const COLUMNS: Column<Webhook>[] = [
+  { id: "url", head: "Address", name: true, cell: (one) => <Cut title={one.url}>{one.url}</Cut>, value: (one) => one.url },
+  { id: "type", head: "Type", width: 80, cell: kind, value: kind },
+  { id: "states", head: "Told of", width: 220, cell: (one) => <Cut>{states(one)}</Cut>, value: states },
+  {
+    id: "waiting",
+    head: "Waiting",
+    width: 90,
+    cell: (one) => (one.waiting ? number(one.waiting) : <span className="ink3">none</span>),
+    value: (one) => one.waiting,
+  },
+];
+
+/** Who is told when experiments change their state; for administrators, as addresses and keys are secrets. */
+export function Webhooks({ admin }: { admin: boolean }) {
+  if (admin) return <All />;
+  return (
+    <Card title="Webhooks">
+      <Empty icon={<Icon className="l" />} title="Only administrators see webhooks">
+        Their addresses are secrets: whoever knows one can post to it.
+      </Empty>
+    </Card>
+  );
+}
+
+function All() {
+  const found = useData<{ webhooks: Webhook[] }>("webhooks", ["experiments"]);
+  const [making, setMaking] = useState(false);
+  const [looked, setLooked] = useState<Webhook | null>(null);
+  const act = useAct();
+  const remove = async (one: Webhook) => {
+    const text = "What waits to be delivered is dropped, and what was delivered is shown no longer.";
+    if (await ask({ title: `Remove webhook ${one.id}?`, text, verb: "Remove" }))
+      await act("DELETE", `webhooks/${one.id}`, {}, `Removed webhook ${one.id}`);
+  };
+  return (
+    <Card
+      title="Webhooks"
+      flush
+      more={
+        <Button small kind="primary" icon={<Plus />} onClick={() => setMaking(true)}>
+          New webhook
+        </Button>
+      }
+    >
+      <Loaded found={found}>
+        {({ webhooks }) =>
+          webhooks.length ? (
+            <Table
+              name="Webhooks"
+              rows={webhooks}
+              id={(one) => String(one.id)}
+              called={(one) => `webhook ${one.id}`}
+              columns={COLUMNS}
+              actions={(one) => [
+                { name: "Deliveries", icon: <ListChecks />, act: () => setLooked(one) },
+                { name: "Test", icon: <Send />, act: () => void act("POST", `webhooks/${one.id}/test`, {}, "The test has arrived") },
+                { name: "Remove", icon: <Trash2 />, danger: true, act: () => void remove(one) },
+              ]}
+            />
+          ) : (
+            <Empty icon={<Icon className="l" />} title="Nobody is told" command="det webhook create URL">
+              A webhook tells another program, or a channel of Slack, when an experiment completes or fails.
+            </Empty>
+          )
+        }
+      </Loaded>
+      {making && <NewWebhook onClose={() => setMaking(false)} />}
+      {looked && <Deliveries hook={looked} onClose={() => setLooked(null)} />}
+    </Card>
+  );
+}
+
+function NewWebhook({ onClose }: { onClose: () => void }) {
+  const act = useAct();
+  const [type, setType] = useState("DEFAULT");
+  const [chosen, setChosen] = useState(USUAL);
+  const save = async (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget);
+    const body = {
+      url: form.get("url"),
+      webhookType: `WEBHOOK_TYPE_${type}`,
+      signingKey: form.get("key") ?? "",
+      triggers: chosen.map((state) => ({ triggerType: CHANGE, condition: { state } })),
+    };
+    if (await act("POST", "webhooks", body, "Made a webhook")) onClose();
+  };
+  return (
+    <Dialog title="New webhook" onClose={onClose}>
+      <form onSubmit={(event) => void save(event)}>
+        <TextField label="Address" name="url" type="url" required placeholder="https://" maxLength={2048} />
+        <Select
+          above
+          label="Type"
+          value={type}
+          options={[
+            ["DEFAULT", "Signed JSON"],
+            ["SLACK", "Message for Slack"],
+          ]}
+          onChange={setType}
+        />
+        <fieldset className="fld ticks">
+          <legend className="lbl">Told when an experiment is</legend>
+          {STATES.map((state) => (
+            <Check
+              key={state}
+              label={state}
+              checked={chosen.includes(state)}
+              onChange={(on) => setChosen(on ? [...chosen, state] : chosen.filter((one) => one !== state))}
+            />
+          ))}
+        </fieldset>
+        {type === "DEFAULT" && (
+          <TextField
+            label="Signing key"
+            name="key"
+            maxLength={256}
+            hint="Its receiver checks signatures with it. Empty: a new one is made."
+          />
+        )}
+        <DialogFoot onClose={onClose} disabled={!chosen.length}>
+          Make webhook
+        </DialogFoot>
+      </form>
+    </Dialog>
+  );
+}
+
+const RESULTS: Record<string, string> = { WAITING: "waits", DELIVERED: "arrived", GIVEN_UP: "given up" };
+const DELIVERIES: Column<WebhookDelivery>[] = [
+  {
+    id: "of",
+    head: "Of",
+    name: true,
+    cell: (one) => <Cut>{one.experimentId ? `experiment ${one.experimentId}: ${one.experimentState}` : "a test"}</Cut>,
+  },
+  { id: "time", head: "Since", width: 110, cell: (one) => <Time at={one.time} /> },
+  {
+    id: "state",
+    head: "Result",
+    small: true,
+    width: 100,
+    cell: (one) => <Tag kind={one.state === "GIVEN_UP" ? "bad" : ""}>{RESULTS[one.state] ?? one.state}</Tag>,
+  },
+  { id: "attempts", head: "Attempts", width: 90, cell: (one) => number(one.attempts.length) },
+  {
+    id: "last",
+    head: "Last answer",
+    width: 260,
+    cell: (one) => {
+      const last = one.attempts.at(-1);
+      return <Cut title={one.reason}>{last ? last.problem || String(last.status) : "none yet"}</Cut>;
+    },
+  },
+];
+
+function Deliveries({ hook, onClose }: { hook: Webhook; onClose: () => void }) {
+  const path = `webhooks/${hook.id}/deliveries`;
+  const found = useQuery({ ...question<{ deliveries: WebhookDelivery[] }>(path), refetchInterval: FRESH_MS });
+  return (
+    <Dialog wide title={`Deliveries of webhook ${hook.id}`} said={hook.url} onClose={onClose}>
+      <div className="deliveries">
+        {hook.webhookType === "WEBHOOK_TYPE_DEFAULT" && hook.signingKey && (
+          <p className="secret">
+            Signing key <code>{hook.signingKey}</code>
+            <CopyButton text={hook.signingKey} label="Copy the signing key" />
+          </p>
+        )}
+        <Loaded found={found}>
+          {({ deliveries }) =>
+            deliveries.length ? (
+              <Table name="Deliveries" rows={deliveries} id={(one) => one.id} columns={DELIVERIES} />
+            ) : (
+              <Empty title="Nothing yet">Nothing has happened that this webhook waits for.</Empty>
+            )
+          }
+        </Loaded>
+      </div>
+    </Dialog>
+  );
+}
