@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
+from services.kit import pools_file
 from services.kit.settings import BadSettings
+from services.provisioner.engines.kubernetes_settings import KubernetesSettings
 from services.provisioner.engines.process import ProcessEngine, ProcessSettings
 from services.provisioner.engines.protocol import Engine
 from services.provisioner.engines.slurm import SlurmEngine
@@ -29,12 +29,22 @@ class PoolSetting(msgspec.Struct, frozen=True, kw_only=True):
     """A folder for this pool's files on this host."""
 
 
+def _kubernetes(pool: PoolSetting, given: Any) -> Engine:
+    try:
+        # Here: of the platform's parts only this needs the client of Kubernetes.
+        from services.provisioner.engines.kubernetes import KubernetesEngine
+    except ModuleNotFoundError as error:
+        raise BadSettings(f"type kubernetes needs pip install 'steadfast[kubernetes]' ({error})") from None
+    return KubernetesEngine(pool.name, pool.slots, pool.cluster_id, given)
+
+
 Make = Callable[[PoolSetting, Any], Engine]
 ENGINES: dict[str, tuple[type[Any], Make]] = {
     "slurm": (
         SlurmSettings,
         lambda pool, given: SlurmEngine(pool.name, pool.slots, pool.cluster_id, given),
     ),
+    "kubernetes": (KubernetesSettings, _kubernetes),
     "process": (ProcessSettings, lambda pool, given: ProcessEngine(pool.name, pool.slots, pool.home, given)),
 }
 """By the type of a provider: the settings of its own, and what makes the engine of a pool."""
@@ -42,12 +52,8 @@ ENGINES: dict[str, tuple[type[Any], Make]] = {
 
 def engines_of(settings: Settings, file: Path) -> Mapping[str, Engine]:
     """By pool of the file; raises `BadSettings` with all that makes no sense."""
-    try:
-        found = yaml.safe_load(file.read_text()) or {}
-    except (OSError, yaml.YAMLError) as error:
-        raise BadSettings(f"cannot read the resource pools in {file}: {error}") from None
     engines, problems = dict[str, Engine](), list[str]()
-    for number, pool in enumerate(found.get("resource_pools") or ()):
+    for number, pool in enumerate(pools_file.read(file).get("resource_pools") or ()):
         provider = pool.get("provider") if isinstance(pool, dict) else None
         if not isinstance(provider, dict):
             continue
@@ -56,8 +62,7 @@ def engines_of(settings: Settings, file: Path) -> Mapping[str, Engine]:
             engines[str(pool.get("pool_name"))] = _engine(settings, pool, provider)
         except (msgspec.ValidationError, LookupError, BadSettings) as error:
             problems.append(f"{at}: {error}")
-    if problems:
-        raise BadSettings(f"{file} does not make sense:\n" + "\n".join(f"  {p}" for p in problems))
+    pools_file.refuse(file, problems)
     return engines
 
 
@@ -67,9 +72,8 @@ def _engine(settings: Settings, pool: Mapping[str, Any], provider: Mapping[str, 
         raise LookupError(f"type is {kind!r}: there are {', '.join(ENGINES)}")
     shape, make = ENGINES[str(kind)]
     name = str(pool.get("pool_name") or "")
-    if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
-        # It becomes part of a path.
-        raise LookupError(f"pool_name '{name}' may have letters, digits, '_' and '-' only")
+    if problem := pools_file.problem_of_name(name):
+        raise LookupError(f"pool_name: {problem}")
     about = PoolSetting(
         name=name,
         slots=int(provider.get("slots_per_instance", 1)),

@@ -1,4 +1,4 @@
-"""`python -m services.provisioner.show POOLS POOL`: the script that submits the workers of a pool to Slurm.
+"""`python -m services.provisioner.show POOLS [POOL]`: the scripts that submit workers of pools to Slurm.
 
 To look at what the provisioner would submit, or to submit a worker by hand.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,21 +22,23 @@ def main() -> None:
     """Print the script; exit status 2 with what makes no sense."""
     parser = argparse.ArgumentParser(prog="python -m services.provisioner.show")
     parser.add_argument("pools", type=Path, help="file with the resource pools")
-    parser.add_argument("pool", help="name of a pool whose provider is slurm")
+    parser.add_argument("pool", nargs="?", help="a pool whose provider is slurm; default: all of them")
     parser.add_argument("--worker-id", help="default: POOL-by-hand")
     args = parser.parse_args()
     try:
-        print(_script(args.pools, args.pool, args.worker_id or f"{args.pool}-by-hand"), end="")
+        print("\n".join(_scripts(args.pools, args.pool, args.worker_id)), end="")
     except BadSettings as error:
         sys.exit(f"{error}")
 
 
-def _script(pools: Path, pool: str, worker_id: str) -> str:
+def _scripts(pools: Path, pool: str | None, worker_id: str | None) -> Iterator[str]:
     settings = replace(load(Settings, os.environ), pools=pools)
-    engine = engines_of(settings, pools).get(pool)
-    if not isinstance(engine, SlurmEngine):
-        raise BadSettings(f"{pools} has no pool '{pool}' whose provider is slurm")
-    return engine.script(worker_id)
+    found = {n: one for n, one in engines_of(settings, pools).items() if isinstance(one, SlurmEngine)}
+    wanted = [pool] if pool else [*found]
+    if not wanted or not set(wanted) <= found.keys():
+        which = f" '{pool}'" if pool else ""
+        raise BadSettings(f"{pools} has no pool{which} whose provider is slurm")
+    yield from (found[name].script(worker_id or f"{name}-by-hand") for name in wanted)
 
 
 if __name__ == "__main__":

@@ -13,11 +13,12 @@ import structlog
 from det_contracts.commands import Answer
 from det_contracts.problems import Refused
 from det_contracts.queries import Provisioning
-from services.provisioner.engines.protocol import Engine
+from services.provisioner.engines.protocol import Engine, EngineAway
 from services.provisioner.plan import Wish
 from services.provisioner.rounds import look_once
 
 log = structlog.get_logger()
+TOGETHER_S = 0.5
 
 
 class Asks(Protocol):
@@ -52,6 +53,26 @@ class Work:
 
     async def run(self) -> None:
         """Work whenever this replica leads, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._work())
+            for engine in self._engines.values():
+                tasks.create_task(self._hear(engine))
+
+    async def _hear(self, engine: Engine) -> None:
+        """Look as soon as an engine says that something has changed: a hint, on which nothing depends."""
+        while True:
+            try:
+                await engine.changed()
+                self._wake.set()
+                # What changes at once, such as all pods of a node, is one look.
+                await asyncio.sleep(TOGETHER_S)
+            except EngineAway:
+                await asyncio.sleep(self._look_s)
+            except Exception:
+                log.exception("engine.cannot_tell")
+                await asyncio.sleep(self._look_s)
+
+    async def _work(self) -> None:
         while True:
             if self._leading():
                 await asyncio.gather(*(self._look(pool) for pool in self._engines))
@@ -77,6 +98,5 @@ class Work:
         self.problems |= {pool: problem}
 
     async def _wish(self, pool: str) -> Wish:
-        answer = await self._asker.query(Provisioning())
-        rows = msgspec.convert(answer.value, list[Wish])
-        return next((row for row in rows if row.pool == pool), Wish(pool=pool))
+        answer = await self._asker.query(Provisioning(pool=pool))
+        return next(iter(msgspec.convert(answer.value, list[Wish])), Wish(pool=pool))

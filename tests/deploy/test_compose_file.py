@@ -14,6 +14,9 @@ import yaml
 
 from services.archive.settings import Settings as ArchiveSettings
 from services.kit.settings import ServiceSettings, load
+from services.provisioner.pools import engines_of
+from services.provisioner.settings import Settings as ProvisionerSettings
+from services.scheduler.pools import read_pools
 from tests.fixtures.compose import FILE, OURS, SERVICES, interpolated, own_volumes, read_file, volumes
 from worker.settings import WorkerSettings
 
@@ -100,9 +103,42 @@ def test_each_container_is_given_its_own_keys_only():
     assert keys.pop("setup") == {"broker-keys", "service-keys", "worker-keys"}
     expected = {name: {"service-keys"} for name in SERVICES}
     expected |= {"worker": {"worker-keys"}, "nats": {"broker-keys"}}
+    # Which starts workers, in its own container.
+    expected |= {"provisioner": {"service-keys", "worker-keys"}}
     expected |= {name: set() for name in ("postgres", "minio", "prometheus", "grafana")}
     assert keys == expected
     assert [name for name, s in read_file().items() if "authority" in volumes(s)] == ["setup"]
+
+
+def test_pools_that_grow_are_known_to_all_who_must_know_and_by_default_there_are_none():
+    for name in ("scheduler", "gateway"):
+        assert read_file()[name]["environment"]["STEADFAST_POOLS"] == ""
+        told = read_file(POOLS="/etc/steadfast/pools.yaml")[name]
+        (mounted,) = told["configs"]
+        assert told["environment"]["STEADFAST_POOLS"] == mounted["target"]
+    provisioner = read_file()["provisioner"]
+    assert provisioner["environment"]["STEADFAST_POOLS"] == provisioner["configs"][0]["target"]
+    assert provisioner["profiles"] == ["grow"]
+    document = yaml.safe_load(FILE.read_text())
+    file = ROOT / interpolated(document["configs"]["pools"]["file"], {})
+    assert [*read_pools(file).pools] == ["default", "on-demand"]
+    assert [*engines_of(ProvisionerSettings(), file)] == ["on-demand"]
+
+
+def test_the_provisioner_tells_its_workers_what_a_worker_is_told():
+    services = read_file()
+    told, worker = services["provisioner"]["environment"], services["worker"]["environment"]
+    fields = (*dataclasses.fields(ProvisionerSettings), *dataclasses.fields(WorkerSettings))
+    assert set(told) <= {f"STEADFAST_{field.name.upper()}" for field in fields}
+    # Each has a folder of its own below that of the provisioner.
+    assert {name for name in worker if name not in told} == {"STEADFAST_WORKER_HOME"}
+    own = {"STEADFAST_NATS_CREDENTIALS", "STEADFAST_POOLS", "STEADFAST_PROVISIONER_HOME"}
+    assert {name: told[name] for name in told if name in worker} == {
+        n: worker[n] for n in told if n in worker
+    }
+    assert set(told) - set(worker) == own | {"STEADFAST_WORKER_GPU"}
+    load(ProvisionerSettings, told)
+    load(WorkerSettings, {name: text for name, text in told.items() if name not in own})
 
 
 THREE = ROOT / "deploy" / "docker" / "three-brokers.yaml"

@@ -1,5 +1,7 @@
 """What the file with the pools says of engines."""
 
+import sys
+
 import pytest
 
 from services.kit.settings import BadSettings
@@ -38,3 +40,13 @@ resource_pools:
 def test_the_file_must_be_named():
     with pytest.raises(BadSettings, match="STEADFAST_POOLS is not set"):
         checked(Settings())
+
+
+def test_only_a_pool_on_kubernetes_needs_its_client(tmp_path, monkeypatch):
+    pool = "{pool_name: a, provider: {type: kubernetes, kubernetes: {image: worker}}}"
+    assert list(engines(tmp_path, f"resource_pools: [{pool}]")) == ["a"]
+    monkeypatch.delitem(sys.modules, "services.provisioner.engines.kubernetes")
+    monkeypatch.setitem(sys.modules, "lightkube", None)
+    with pytest.raises(BadSettings, match=r"resource_pools\[0\].*pip install 'steadfast\[kubernetes\]'"):
+        engines(tmp_path, f"resource_pools: [{pool}]")
+    assert list(engines(tmp_path, "resource_pools: [{pool_name: a, provider: {type: slurm}}]")) == ["a"]

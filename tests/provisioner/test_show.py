@@ -1,4 +1,4 @@
-"""`det deploy slurm worker` prints what the provisioner would submit."""
+"""`det deploy slurm render` prints what the provisioner would submit."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ resource_pools:
 
 
 def show(*words):
-    command = [sys.executable, "-P", "-m", "determined.cli", "deploy", "slurm", "worker", *map(str, words)]
+    command = [sys.executable, "-P", "-m", "determined.cli", "deploy", "slurm", "render", *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
@@ -36,3 +36,9 @@ def test_a_pool_without_slurm_has_none(pools, pool):
     done = show(pools, pool)
     assert f"has no pool '{pool}' whose provider is slurm" in done.stderr
     assert done.returncode != 0
+
+
+def test_without_a_pool_all_scripts_are_shown_and_none_is_an_error(pools):
+    assert show(pools).stdout.count("#!/bin/bash\n") == 1
+    pools.write_text("resource_pools: [{pool_name: here, provider: {type: process}}]")
+    assert "has no pool whose provider is slurm" in show(pools).stderr

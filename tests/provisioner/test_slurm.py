@@ -92,6 +92,13 @@ def test_only_the_job_of_that_worker_is_cancelled(slurm, tmp_path):
     assert (tmp_path / "scancel.words").read_text() == "--quiet --name=steadfast.c1.gpu-1 7\n"
 
 
+def test_a_job_that_has_ended_meanwhile_is_no_engine_that_is_away(slurm):
+    one = Seen(worker_id="gpu-1", handle="7", phase="running")
+    asyncio.run(slurm(scancel="exit 1").stop(one))
+    with pytest.raises(EngineAway, match="Unable to contact"):
+        asyncio.run(slurm(scancel="echo Unable to contact slurm controller >&2; exit 1").stop(one))
+
+
 def test_a_job_that_can_never_start_is_cancelled_and_one_that_ended_is_left_alone(slurm, tmp_path):
     engine = slurm(scancel="true")
     asyncio.run(engine.forget(Seen(worker_id="gpu-1", handle="7", phase="over", detail="job 7: TIMEOUT")))

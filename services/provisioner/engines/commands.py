@@ -17,7 +17,11 @@ PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ")
 
 
 class Failed(Exception):
-    """A command ended with another status than 0; the text is what it said."""
+    """A command ended with another status than 0; the text is what it said, or the status."""
+
+    def __init__(self, status: int, said: str) -> None:
+        super().__init__(said or f"exit status {status}")
+        self.said = said
 
 
 async def run(command: Sequence[str], *, within_s: float, text: str = "", **more: str) -> str:
@@ -49,5 +53,5 @@ async def run(command: Sequence[str], *, within_s: float, text: str = "", **more
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
     if process.returncode:
-        raise Failed(complained.decode(errors="replace").strip() or f"exit status {process.returncode}")
+        raise Failed(process.returncode, complained.decode(errors="replace").strip())
     return said.decode(errors="replace")

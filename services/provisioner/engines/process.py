@@ -80,6 +80,10 @@ class ProcessEngine:
             detail=f"process {pid}" if pid else ended,
         )
 
+    async def changed(self) -> None:
+        """Nobody tells: it is looked every few seconds."""
+        await asyncio.Event().wait()
+
     async def start(self, worker_id: str) -> str:
         """Start a process; raises `EngineRefused` where that is not possible."""
         try:

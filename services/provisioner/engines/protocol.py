@@ -41,6 +41,9 @@ class Engine(Protocol):
     async def look(self) -> Sequence[Seen]:
         """All workers of this pool and cluster that it has, also those just ended. Raises `EngineAway`."""
 
+    async def changed(self) -> None:
+        """Return when a worker may have changed; for ever where the engine tells nobody. `EngineAway`."""
+
     async def start(self, worker_id: str) -> str:
         """Have a worker started under an id; returns what there is to say of it.
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import getpass
 import os
 from collections.abc import Sequence
 
+from services.kit.slurm_jobs import job_name, worker_of
 from services.provisioner.engines.commands import Failed, run
 from services.provisioner.engines.process import NOT_THE_WORKERS
 from services.provisioner.engines.protocol import EngineAway, EnginePhase, EngineRefused, Seen
-from services.provisioner.engines.slurm_script import SlurmSettings, job_name, script, worker_of
+from services.provisioner.engines.slurm_script import SlurmSettings, script
 
 FIELDS = "%i|%T|%e|%r|%j"
 """Number, state, end, reason, and last the name, which may have anything in it where it is another's."""
@@ -59,6 +61,10 @@ class SlurmEngine:
             ends_at=float(end) if running and end.isdecimal() else 0.0,
         )
 
+    async def changed(self) -> None:
+        """Nobody tells: it is looked every few seconds."""
+        await asyncio.Event().wait()
+
     async def start(self, worker_id: str) -> str:
         """Submit a job; raises `EngineRefused` with what Slurm said, `EngineAway`."""
         try:
@@ -87,7 +93,9 @@ class SlurmEngine:
                 "scancel", "--quiet", f"--name={job_name(self._cluster_id, seen.worker_id)}", seen.handle
             )
         except Failed as error:
-            raise EngineAway(f"scancel: {error}") from None
+            # Of a job that has ended meanwhile it says nothing, because of --quiet, and fails all the same.
+            if error.said:
+                raise EngineAway(f"scancel: {error}") from None
 
     async def forget(self, seen: Seen) -> None:
         """Slurm forgets jobs that have ended by itself; one that can never start is cancelled."""

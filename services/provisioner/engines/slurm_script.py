@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from services.kit.slurm_jobs import job_name
+
 
 class SlurmSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`provider.slurm` of a pool. What is empty is left to Slurm's own defaults."""
@@ -35,17 +37,6 @@ class SlurmSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Further settings of the workers, beside those that the provisioner was started with."""
     command_timeout_s: float = 30.0
     """So long Slurm's commands may take."""
-
-
-def job_name(cluster_id: str, worker_id: str) -> str:
-    """By which the job of a worker is found again, and told from those of other clusters."""
-    return f"steadfast.{cluster_id}.{worker_id}"
-
-
-def worker_of(cluster_id: str, name: str) -> str:
-    """The worker of a job; empty for a job of anything else."""
-    prefix = job_name(cluster_id, "")
-    return name.removeprefix(prefix) if name.startswith(prefix) else ""
 
 
 def script(

@@ -1,0 +1,124 @@
+"""A cluster on this machine whose workers are jobs of Slurm: `python -m services.local.on_slurm VERB`.
+
+The provisioner of the cluster has them submitted, by the pools of its file: `services.provisioner.show`
+prints what it submits. For a control plane elsewhere, run the provisioner where `sbatch` works.
+"""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+from services.kit.slurm_jobs import worker_of
+from services.local import status
+from services.local.control import down, up
+from services.local.home import Home, Plan
+from services.local.preconditions import INITIAL_PASSWORD, CannotStart
+
+ANY = ("0.0.0.0", "::")  # noqa: S104 - compared
+COMMANDS = ("sbatch", "squeue", "scancel")
+
+
+def main() -> int:
+    """Do what is asked for; returns the exit status."""
+    args = _parser().parse_args()
+    home = Home(args.name)
+    try:
+        if args.verb == "up":
+            return _up(args, home)
+        return _down(home) if args.verb == "down" else _status(home)
+    except (CannotStart, subprocess.CalledProcessError, OSError) as error:
+        print(getattr(error, "stderr", "") or error, file=sys.stderr)
+        return 1
+
+
+def _up(args: argparse.Namespace, home: Home) -> int:
+    missing = [name for name in COMMANDS if shutil.which(name) is None]
+    if missing:
+        raise CannotStart(f"{', '.join(missing)} not on PATH: start the cluster where Slurm's commands work")
+    if args.host in ANY:
+        raise CannotStart(f"--host {args.host}: name an address by which Slurm's nodes reach this machine")
+    pools = Path(args.pools).resolve()
+    if not _has_slurm(pools):
+        raise CannotStart(f"{pools}: no pool has a provider of the type slurm (docs/guides/slurm.md)")
+    plan = Plan(
+        name=args.name,
+        port=args.port,
+        host=args.host,
+        broker_host=args.host,
+        agents=0,
+        storage=args.storage or "",
+        pools_file=str(pools),
+    )
+    address = up(plan, home, force=args.force, password=os.environ.get(INITIAL_PASSWORD, ""))
+    print(f"cluster '{args.name}' is up: {address}; its pools submit jobs when something waits in them")
+    return 0
+
+
+def _has_slurm(pools: Path) -> bool:
+    try:
+        config = yaml.safe_load(pools.read_text()) or {}
+        providers = [pool.get("provider") or {} for pool in config.get("resource_pools") or ()]
+        return any(provider.get("type") == "slurm" for provider in providers)
+    except (yaml.YAMLError, AttributeError, TypeError) as error:
+        raise CannotStart(f"cannot read the resource pools in {pools}: {error}") from None
+
+
+def _down(home: Home) -> int:
+    """The cluster first: its provisioner would submit other jobs."""
+    jobs = _jobs(home)
+    stopped = down(home)
+    jobs |= _jobs(home)
+    if jobs:
+        subprocess.run(["scancel", "--quiet", *jobs], check=False)  # noqa: S607 - its own installation
+    print(f"cluster '{home.name}' {'stopped' if stopped else 'was not running'}, {len(jobs)} jobs cancelled")
+    return 0
+
+
+def _status(home: Home) -> int:
+    plan = home.plan()
+    if plan is None:
+        raise CannotStart(f"there is no cluster '{home.name}'; start one with: det deploy slurm up POOLS")
+    exit_code = status.show(home, plan)
+    for number, description in _jobs(home).items():
+        print(f"job {number}: {description}")
+    return exit_code
+
+
+def _jobs(home: Home) -> dict[str, str]:
+    """The jobs of this cluster's workers that have not ended: by number, what there is to say of each."""
+    cluster = home.secret("cluster-id").read_text()
+    command = ["squeue", "--noheader", f"--user={getpass.getuser()}", "--format=%i|%T|%R|%j"]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    lines = (line.split("|", 3) for line in output.splitlines())
+    return {
+        number: f"worker {worker}, {state.lower()} {where}"
+        for number, state, where, name in lines
+        if (worker := worker_of(cluster, name))
+    }
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m services.local.on_slurm", description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    for verb in ("up", "down", "status"):
+        sub = verbs.add_parser(verb)
+        sub.add_argument("--name", default="determined", help="of the cluster")
+        if verb == "up":
+            sub.add_argument("pools", help="file with the resource pools")
+            sub.add_argument("--port", type=int, default=8080)
+            sub.add_argument("--host", default="127.0.0.1", help="address of this machine that nodes reach")
+            sub.add_argument("--storage", help="directory for checkpoints, which nodes see, too")
+            sub.add_argument("--force", action="store_true", help="replace one that runs")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,173 @@
+"""Workers as pods of Kubernetes, through its API. Imports its client, which only such pools need.
+
+A pod's name follows from the worker's id, so that one that was asked for twice exists once; labels tell the
+pods of this pool and cluster from all others. Nothing is kept between two requests, a connection neither:
+so a token or a kubeconfig that was renewed counts at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any
+
+import httpx2
+import msgspec
+from lightkube import ApiError, AsyncClient, KubeConfig
+from lightkube.core.exceptions import ConfigError
+from lightkube.resources.core_v1 import Pod
+
+from services.kit.settings import BadSettings
+from services.provisioner.engines.kubernetes_pod import name_of, pod, selector
+from services.provisioner.engines.kubernetes_settings import KubernetesSettings, checked
+from services.provisioner.engines.kubernetes_status import seen
+from services.provisioner.engines.protocol import EngineAway, EngineRefused, Seen
+
+PAGE = 500
+"""Pods that one answer lists."""
+WATCH_S = 240
+"""So long one watch lasts, before it is begun anew."""
+LONGEST_WAIT_S = 120.0
+"""Most that the API server may have us wait by `Retry-After`."""
+NOT_FOUND, GONE = 404, 410
+NOT_NOW = {401, 408, 409, 410, 429}
+"""Answers, beside all from 500 on, of which nothing follows for what was asked."""
+NO_ANSWER = (ConfigError, httpx2.HTTPError, msgspec.MsgspecError, OSError, LookupError, ValueError)
+"""No way to the API server, or what is in that way (a proxy) answered in its place, by no such message."""
+
+
+class KubernetesEngine:
+    """See the module."""
+
+    def __init__(self, pool: str, slots: int, cluster_id: str, settings: KubernetesSettings) -> None:
+        """Raises `BadSettings`."""
+        self._pool = pool
+        self._slots = slots
+        self._cluster_id = cluster_id
+        self._settings = checked(settings)
+        self._not_before = 0.0
+        """On the monotonic clock: the API server has asked not to be asked before."""
+        self._version = ""
+        """Of the newest list, from where on changes are watched."""
+        self._refuse_unknown()
+
+    def pod(self, worker_id: str) -> dict[str, Any]:
+        """What the API server is given for a worker."""
+        return pod(
+            self._settings,
+            cluster_id=self._cluster_id,
+            worker_id=worker_id,
+            pool=self._pool,
+            slots=self._slots,
+        )
+
+    def _refuse_unknown(self) -> None:
+        given = self.pod(f"{self._pool}-1")
+        try:
+            unknown = [*_unknown(given, msgspec.convert(given, Pod).to_dict(), "pod")]
+        except msgspec.ValidationError as error:
+            raise BadSettings(f"kubernetes: the pod that comes of it is none: {error}") from None
+        if unknown:
+            raise BadSettings(f"kubernetes: no fields of Kubernetes: {', '.join(unknown)}")
+
+    async def look(self) -> Sequence[Seen]:
+        """The pods of this pool. Raises `EngineAway`."""
+        async with self._api() as api:
+            try:
+                return await self._list(api)
+            except ApiError as error:
+                if error.status.code != GONE:
+                    raise
+            # The list became too old between two of its pages.
+            return await self._list(api)
+
+    async def _list(self, api: AsyncClient) -> Sequence[Seen]:
+        listed = api.list(Pod, labels=selector(self._cluster_id, self._pool), chunk_size=PAGE)
+        found = [seen(one) async for one in listed]
+        self._version = listed.resourceVersion or ""
+        return [one for one in found if one is not None]
+
+    async def changed(self) -> None:
+        """Return when a pod of this pool may have changed since the last look. Raises `EngineAway`."""
+        labels = selector(self._cluster_id, self._pool)
+        since: dict[str, Any] = {"resource_version": self._version} if self._version else {}
+        async with self._api(within_s=WATCH_S + self._settings.request_timeout_s) as api:
+            async for _ in api.watch(Pod, labels=labels, server_timeout=WATCH_S, **since):
+                return
+
+    async def start(self, worker_id: str) -> str:
+        """Have a pod made; raises `EngineRefused` with what the API server says, `EngineAway`."""
+        wanted = msgspec.convert(self.pod(worker_id), Pod)
+        async with self._api(refusal=EngineRefused) as api:
+            try:
+                await api.create(wanted)
+            except ApiError as error:
+                # The answer to an earlier request was lost, or another provisioner was faster.
+                if error.status.reason != "AlreadyExists":
+                    raise
+        return f"pod {name_of(self._cluster_id, worker_id)}"
+
+    async def stop(self, seen: Seen) -> None:
+        """Have a pod deleted: its scripts are waited for, then the worker is sent SIGTERM."""
+        async with self._api() as api:
+            try:
+                await api.delete(Pod, seen.handle)
+            except ApiError as error:
+                if error.status.code != NOT_FOUND:
+                    raise
+
+    async def forget(self, seen: Seen) -> None:
+        """Delete a pod that has ended, or can never start."""
+        await self.stop(seen)
+
+    @contextlib.asynccontextmanager
+    async def _api(
+        self, *, within_s: float = 0.0, refusal: type[Exception] = EngineAway
+    ) -> AsyncIterator[AsyncClient]:
+        """A client, in whose use all that goes wrong is `EngineAway`, or a `refusal` of the API server."""
+        if time.monotonic() < self._not_before:
+            raise EngineAway("the API server of Kubernetes has asked to wait")
+        within_s = within_s or self._settings.request_timeout_s
+        try:
+            api = self._client()
+            try:
+                async with asyncio.timeout(within_s):
+                    yield api
+            finally:
+                await api.close()
+        except ApiError as error:
+            self._heed(error)
+            away = error.status.code in NOT_NOW or (error.status.code or 500) >= 500
+            raise (EngineAway if away else refusal)(f"the API server of Kubernetes: {error}") from None
+        except TimeoutError:
+            raise EngineAway(f"the API server of Kubernetes did not answer within {within_s:g} s") from None
+        except NO_ANSWER as error:
+            raise EngineAway(f"the API server of Kubernetes: {str(error) or type(error).__name__}") from None
+
+    def _client(self) -> AsyncClient:
+        chosen = self._settings
+        found = KubeConfig.from_file(chosen.kubeconfig) if chosen.kubeconfig else KubeConfig.from_env()
+        config = found.get(chosen.context or None)
+        timeout = httpx2.Timeout(chosen.request_timeout_s)
+        return AsyncClient(config, namespace=chosen.namespace or None, timeout=timeout)
+
+    def _heed(self, error: ApiError) -> None:
+        """Wait as long as the API server asks for."""
+        asked = error.response.headers.get("Retry-After", "") if error.response is not None else ""
+        if asked.isdecimal():
+            self._not_before = time.monotonic() + min(float(asked), LONGEST_WAIT_S)
+
+
+def _unknown(given: Any, kept: Any, at: str) -> Iterator[str]:
+    """Places of what was given and is no field of Kubernetes."""
+    if isinstance(given, Mapping) and isinstance(kept, Mapping):
+        for name, value in given.items():
+            if name in kept:
+                yield from _unknown(value, kept[name], f"{at}.{name}")
+            elif value:
+                yield f"{at}.{name}"
+    if isinstance(given, list) and isinstance(kept, list):
+        for number, (one, other) in enumerate(zip(given, kept, strict=False)):
+            yield from _unknown(one, other, f"{at}[{number}]")
