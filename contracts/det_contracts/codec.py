@@ -118,11 +118,11 @@ def decode(body: bytes, position: int, stream: str = subjects.CONTROL) -> Record
     """An event of the log; raises `BadRecord` naming the position when it cannot be read."""
     try:
         envelope = _envelopes.decode(body)
-        found = _record(envelope)
+        record = _record(envelope)
     except (msgspec.MsgspecError, UnicodeError, KeyError, TypeError, RecursionError) as error:
         raise BadRecord(f"message {position} of {stream} cannot be read: {error}") from error
     known = envelope
-    return Recorded(position, found, known.id, known.actor, known.at, known.cause, stream, known.witness)
+    return Recorded(position, record, known.id, known.actor, known.at, known.cause, stream, known.witness)
 
 
 def read(subject: str, body: bytes, position: int, stream: str = subjects.CONTROL) -> Recorded:

@@ -89,6 +89,9 @@ class Provisioning(msgspec.Struct, frozen=True, tag="provisioning"):
     are not dismissed: `{id, number, phase, detail, ends_at, released}`, the last one why it is given back.
     """
 
+    pool: str | None = None
+    """Only of this pool."""
+
 
 class Fits(msgspec.Struct, frozen=True, kw_only=True, tag="fits"):
     """To the scheduler: empty text when the pool could ever place such a request, else what would fit.
@@ -146,6 +149,8 @@ class Reports(msgspec.Struct, frozen=True, kw_only=True, tag="reports"):
 
     trial_ids: list[int]
     group: str | None = None
+    profiled: bool = True
+    """Where no group is named: whether those that begin with `profile.` are among them."""
     archived: bool = True
     after: tuple[int, int, int, int] | None = None
     limit: int = 1000
@@ -160,6 +165,8 @@ class ReportWindow(msgspec.Struct, frozen=True, kw_only=True, tag="report_window
 
     trial_id: int
     group: str | None = None
+    profiled: bool = True
+    """Where no group is named: whether those that begin with `profile.` are among them."""
     offset: int = 0
     limit: int = 0
 
@@ -316,6 +323,25 @@ class Checkpoints(msgspec.Struct, frozen=True, kw_only=True, tag="checkpoints"):
     uuids: list[str] = []
 
 
+class Webhooks(msgspec.Struct, frozen=True, tag="webhooks"):
+    """To webhooks: rows `{webhook_id, kind, host, url, signing_key, triggers: [{id, state}], user, waiting}`.
+
+    By id; `waiting` counts the deliveries that are still to be made.
+    """
+
+
+class Deliveries(msgspec.Struct, frozen=True, kw_only=True, tag="deliveries"):
+    """To webhooks: `{rows, total}` of the deliveries of one webhook that are remembered, newest first.
+
+    A row is `{delivery_id, occasion, experiment, happened_at, state, next_at, attempts: [{attempt, at,
+    status, problem, took_s}], reason}`.
+    """
+
+    webhook_id: int
+    offset: int = 0
+    limit: int = 100
+
+
 OWNER_OF: dict[type, str] = {
     SearchProgress: "searcher",
     SearchState: "searcher",
@@ -348,6 +374,8 @@ OWNER_OF: dict[type, str] = {
     LogCause: "metrics",
     Checkpoints: "checkpoints",
     PreviewRetention: "checkpoints",
+    Webhooks: "webhooks",
+    Deliveries: "webhooks",
 }
 
 

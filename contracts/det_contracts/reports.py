@@ -6,8 +6,23 @@ from typing import Any
 
 import msgspec
 
+PROFILED = "profile."
+"""Begins the names of groups whose steps are not those of the training: a worker's samples count seconds."""
 MOST_NAMES = 100_000
 """Metrics of one report; what has more is an array, and belongs into a file."""
+KEPT_NAMES = 10_000
+"""Metric names of a group of a trial that are kept: all are read and written whenever one has a value."""
+KEPT_NAMES_OF_TRIAL = 30_000
+"""Of all groups of a trial together: each name costs its own column, however little is reported under it."""
+
+
+def is_training(group: str) -> bool:
+    """Whether the steps of a group's reports are steps of the training.
+
+    >>> is_training("validation"), is_training("profile.process")
+    (True, False)
+    """
+    return not group.startswith(PROFILED)
 
 
 class Series(msgspec.Struct, frozen=True):

@@ -28,22 +28,22 @@ class Roots(msgspec.Struct, frozen=True):
 
     def check(self, path: str) -> str:
         """The path, absolute and resolved, if the platform may use what lies there; raises `OutOfReach`."""
-        holding = [one for one in (*self.roots, *self.private) if holds(one, path)]
+        holding = [root for root in (*self.roots, *self.private) if holds(root, path)]
         innermost = max(holding, key=len, default="")
         if innermost in self.private:
             raise OutOfReach(f"{path} belongs to the platform itself: no checkpoint lies there")
         if not holding:
-            known = ", ".join(self.roots) or "none"
+            places = ", ".join(self.roots) or "none"
             raise OutOfReach(
-                f"{path} lies outside of the storage roots ({known}): the platform neither reads nor deletes "
-                f"there. The cluster's operator may add its directory to {SETTING}"
+                f"{path} lies outside of the storage roots ({places}): the platform neither reads nor "
+                f"deletes there. The cluster's operator may add its directory to {SETTING}"
             )
         return path
 
     def check_tree(self, path: str) -> str:
         """The same, for what is read or deleted with all that is in it."""
         self.check(path)
-        inner = next((one for one in (*self.roots, *self.private) if holds(path, one)), None)
+        inner = next((root for root in (*self.roots, *self.private) if holds(path, root)), None)
         if inner is not None:
             raise OutOfReach(f"{path} holds {inner}: that is no checkpoint")
         return path

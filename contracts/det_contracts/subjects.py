@@ -22,6 +22,8 @@ STREAM_SUBJECTS = {
     ORDERS: "orders.>",
     WITNESS: "witness.>",
 }
+LEASES = "leases"
+"""The bucket that says which replica of a service decides; in memory, and no part of the log."""
 INTAKE = "intake"
 """Owner of the decisions about what is admitted from WITNESS to CONTROL."""
 ARCHIVE = "archive"
@@ -30,6 +32,7 @@ PROVISIONER = "provisioner"
 """Who has workers started and stopped where pools ask for them; it decides nothing."""
 
 
+_LINES = f".{INTAKE}.lines"
 EDGE = "edge."
 """Of several brokers: where what strangers say for a stream comes out, and the intake passes it on."""
 
@@ -41,6 +44,8 @@ def at_edge(subject: str) -> str:
 
 def stream_of(subject: str) -> str:
     """The stream that stores what is said on a subject; empty for none."""
+    if subject.endswith(_LINES) and subject.startswith("ask.worker."):
+        return LOGS
     first = subject.partition(".")[0] + "."
     return next((name for name, pattern in STREAM_SUBJECTS.items() if pattern.startswith(first)), "")
 
@@ -163,6 +168,11 @@ def asked_by_worker(worker_id: str, owner: str, name: str) -> str:
     return f"ask.worker.{worker_id}.{owner}.{name}"
 
 
+def lines_of_worker(worker_id: str) -> str:
+    """Where one worker hands in log lines of what was placed on it; they are stored under `logs`."""
+    return asked_by_worker(worker_id, INTAKE, "lines")
+
+
 def asker_of(subject: str) -> int:
     """The trial in whose name a question was asked; 0 where the subject names none."""
     name = subject.split(".")[2]
@@ -172,6 +182,11 @@ def asker_of(subject: str) -> int:
 def heartbeat(worker_id: str) -> str:
     """A sign of life, not stored."""
     return f"heartbeat.{worker_id}"
+
+
+def alive(trial_id: int | str) -> str:
+    """A sign of life of a script outside of the cluster, not stored; in it the number of the run."""
+    return f"alive.{trial_id}"
 
 
 def health_look() -> str:
@@ -224,6 +239,11 @@ def deletions_of(experiment_id: int) -> str:
     return f"control.checkpoints.deletion.{experiment_id}.>"
 
 
+def attempts_of(delivery_id: str) -> str:
+    """What the attempts to tell a webhook something came to."""
+    return f"control.webhooks.delivery.{delivery_id}.tried"
+
+
 def story_of_worker(worker_id: str) -> tuple[str, ...]:
     """Why a worker was asked for or given back, and when it came and went."""
     came = tuple(f"control.worker.{worker_id}.{what}" for what in ("registered", "left"))
@@ -231,9 +251,10 @@ def story_of_worker(worker_id: str) -> tuple[str, ...]:
 
 
 def story_of_pool(pool: str) -> tuple[str, ...]:
-    """What a pool was set to, and the workers that pools asked for: those of others must be left out."""
-    said = ("wanted", "provision_reported", "released", "dismissed")
-    return (f"control.scheduler.pool.{pool}.*", *(f"control.scheduler.worker.*.{what}" for what in said))
+    """What a pool was set to, who may use it, and the workers that pools asked for, also those of others."""
+    kinds = ("wanted", "provision_reported", "released", "dismissed")
+    own = (f"control.scheduler.pool.{pool}.*", f"control.gateway.pool.{pool}.*")
+    return (*own, *(f"control.scheduler.worker.*.{what}" for what in kinds))
 
 
 def on_worker(worker_id: str) -> tuple[str, ...]:

@@ -1,6 +1,16 @@
 """What happened: one file per owner. Importing this package registers every event with the codec."""
 
-from det_contracts.events import archive, checkpoints, gateway, metrics, scheduler, searcher, trial, worker
+from det_contracts.events import (
+    archive,
+    checkpoints,
+    gateway,
+    metrics,
+    scheduler,
+    searcher,
+    trial,
+    webhooks,
+    worker,
+)
 from det_contracts.events.decision import Decision
 
 __all__ = [
@@ -12,5 +22,6 @@ __all__ = [
     "scheduler",
     "searcher",
     "trial",
+    "webhooks",
     "worker",
 ]

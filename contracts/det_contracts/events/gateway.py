@@ -283,6 +283,19 @@ class QuotaSet(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+@event("gateway.pool.bound", key="pool")
+class PoolBound(msgspec.Struct, frozen=True, kw_only=True):
+    """Only these workspaces may submit to a resource pool from now on; with none, all may.
+
+    Searcher and scheduler listen, and refuse what comes from elsewhere. What was submitted before stays.
+    """
+
+    pool: str
+    workspaces: tuple[int, ...]
+    """Ascending."""
+    reason: str
+
+
 @event("gateway.workspace.set", key="workspace_id")
 class WorkspaceSet(msgspec.Struct, frozen=True, kw_only=True):
     """A workspace is there, or is described so from now on."""
@@ -297,6 +310,10 @@ class WorkspaceSet(msgspec.Struct, frozen=True, kw_only=True):
     """Of its experiments that name none; keys in it may be sealed."""
     agent_user: AgentUser | None = None
     """Who its tasks run as on the hosts of workers, whoever starts them."""
+    default_compute_pool: str = ""
+    """Where what names no resource pool and wants slots goes; empty: the cluster's."""
+    default_aux_pool: str = ""
+    """The same for what wants no slots."""
     reason: str
 
 

@@ -28,7 +28,7 @@ class Part(msgspec.Struct, frozen=True):
     """0 is the chief."""
 
 
-ProviderType = Literal["process", "slurm"]
+ProviderType = Literal["process", "slurm", "kubernetes"]
 Phase = Literal["wanted", "queued", "running", "missing", "over"]
 """Where a worker is that a pool asked for, as its engine says: not yet accepted, waiting for a host, running,
 no longer listed, or finished for good."""

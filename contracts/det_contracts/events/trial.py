@@ -11,12 +11,12 @@ import msgspec
 from msgspec import Meta
 
 from det_contracts.codec import event
+from det_contracts.limits import TEXT_CHARACTERS, WHOLE
 
-MOST_TEXT = 10_000
-Count = Annotated[int, Meta(ge=0, le=2**53)]
+Count = Annotated[int, Meta(ge=0, le=WHOLE)]
 Bytes = Annotated[int, Meta(ge=0, le=2**50)]
 Token = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,64}\Z")]
-Text = Annotated[str, Meta(max_length=MOST_TEXT, pattern=r"^[^\x00]*\Z")]
+Text = Annotated[str, Meta(max_length=TEXT_CHARACTERS, pattern=r"^[^\x00]*\Z")]
 """Databases have no NUL in text."""
 
 
@@ -79,7 +79,7 @@ class PreemptionAcknowledged(msgspec.Struct, frozen=True):
 
 @event("trial.heartbeat", key="trial_id")
 class Heartbeat(msgspec.Struct, frozen=True):
-    """The script of an unmanaged trial lives. The searcher listens; thinned out by the gateway."""
+    """The script of an unmanaged trial lives. Of earlier versions: now signs of life are not stored."""
 
     trial_id: Count
     run: Count

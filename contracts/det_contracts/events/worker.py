@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import msgspec
 
 from det_contracts.codec import event
+from det_contracts.limits import NAME_CHARACTERS, TEXT_CHARACTERS, WHOLE, WORKER_SLOTS, is_name
 
 
 class Slot(msgspec.Struct, frozen=True):
@@ -83,3 +87,34 @@ class AllocationExited(msgspec.Struct, frozen=True, kw_only=True):
     permanent: bool = False
     """Another try would meet the same: a file or module is missing, the code is no Python.
     False in older events."""
+
+
+def beyond_limits(fact: Any) -> str:
+    """Which field of a worker's fact is larger than anybody needs, or cannot be kept; empty for none.
+
+    Asked where facts are admitted, not where they are read: what earlier versions let into the log stays.
+
+    >>> beyond_limits(WorkerLeft("w", "a" * 600))
+    'session has 600 characters, or a NUL: at most 512 are taken, without one'
+    """
+    if isinstance(fact, WorkerRegistered) and len({slot.id for slot in fact.slots}) < len(fact.slots):
+        return "slots have the same id twice"
+    return next(_beyond(fact), "")
+
+
+def _beyond(record: Any, within: str = "") -> Iterator[str]:
+    for name in record.__struct_fields__:
+        value, path = getattr(record, name), within + name
+        most = TEXT_CHARACTERS if name == "message" else NAME_CHARACTERS
+        if isinstance(value, tuple):
+            if len(value) > WORKER_SLOTS:
+                yield f"{path} are {len(value)}: at most {WORKER_SLOTS} are taken"
+            for element in value:
+                if isinstance(element, msgspec.Struct):
+                    yield from _beyond(element, f"{path}.")
+                elif not is_name(element):
+                    yield f"{path} hold a name of {len(element)} characters, or with a NUL"
+        elif isinstance(value, str) and (len(value) > most or "\0" in value):
+            yield f"{path} has {len(value)} characters, or a NUL: at most {most} are taken, without one"
+        elif isinstance(value, int) and abs(value) > WHOLE:
+            yield f"{path} is beyond {WHOLE}"

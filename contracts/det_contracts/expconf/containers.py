@@ -120,15 +120,15 @@ class Record(Node, frozen=True):
         if not isinstance(value, dict):
             faults.add(at, f"must be a map, not {described(value)}")
             return value
-        known = {key: self._field(key, value, at, faults) for key in self.fields if key in value}
+        read_fields = {key: self._field(key, value, at, faults) for key in self.fields if key in value}
         others = {key: item for key, item in value.items() if key not in self.fields}
         self._absent(value, at, faults)
         if not self.open:
             unknown(others, self.fields, at, faults)
         for each in self.rules:
             if all(faults.clean(f"{at}.{name}") for name in each.about):
-                each.judge(known, at, faults)
-        return known | others
+                each.judge(read_fields, at, faults)
+        return read_fields | others
 
     def merge(self, high: Any, low: Any) -> Any:
         return merged(high, low, lambda key: self.fields[key].node if key in self.fields else Node())

@@ -45,11 +45,11 @@ def _pairs(value: Any) -> Any:
     """`{NAME: value}` as a list; anything else as it is. Raises `Unfit`."""
     if not isinstance(value, dict) or not value or value.keys() & {*DEVICES, "gpu"}:
         return value
-    if not all(isinstance(one, str | int | float) for one in value.values()):
+    if not all(isinstance(entry, str | int | float) for entry in value.values()):
         raise Unfit(BAD_VARIABLES)
     if not all(isinstance(name, str) and name and "=" not in name for name in value):
         raise Unfit(BAD_VARIABLES)
-    return [f"{name}={_spelled(one)}" for name, one in value.items()]
+    return [f"{name}={_spelled(entry)}" for name, entry in value.items()]
 
 
 def _spelled(value: str | int | float) -> str:

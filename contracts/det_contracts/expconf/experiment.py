@@ -47,8 +47,8 @@ def either(high: list[Any], low: list[Any]) -> list[Any]:
 
 def label_list(value: Any) -> Any:
     """A sorted list without repetitions, from a list or from the old map of label to true or false."""
-    if isinstance(value, dict) and all(isinstance(kept, bool | None) for kept in value.values()):
-        value = [label for label, kept in value.items() if kept]
+    if isinstance(value, dict) and all(isinstance(choice, bool | None) for choice in value.values()):
+        value = [label for label, choice in value.items() if choice]
     if not isinstance(value, list) or not all(isinstance(label, str) for label in value):
         raise Unfit(BAD_LABELS)
     return sorted(set(value))

@@ -39,14 +39,14 @@ def masked(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def secrets_of(config: Mapping[str, Any]) -> dict[Where, Any]:
     """Every secret that is set, by where it is."""
-    found: dict[Where, Any] = {}
+    secrets: dict[Where, Any] = {}
 
     def note(where: Where, value: Any) -> Any:
-        found[where] = value
+        secrets[where] = value
         return value
 
     with_secrets(config, note)
-    return found
+    return secrets
 
 
 def with_secrets(config: Mapping[str, Any], change: Change) -> dict[str, Any]:

@@ -46,16 +46,16 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 
 def outline() -> list[Known]:
     """Every field, in the order of the schema; one of several branches of a map is told once."""
-    found: dict[str, Known] = {}
-    for one in _below(EXPERIMENT, "", ()):
-        former = found.get(one.path)
+    described: dict[str, Known] = {}
+    for field in _below(EXPERIMENT, "", ()):
+        former = described.get(field.path)
         # Where branches differ in a default none of them is told.
         if former is not None:
-            only = (*former.only, *(word for word in one.only if word not in former.only))
-            default = former.default if former.default == one.default else None
-            one = msgspec.structs.replace(former, only=only, default=default)
-        found[one.path] = one
-    return list(found.values())
+            only = (*former.only, *(word for word in field.only if word not in former.only))
+            default = former.default if former.default == field.default else None
+            field = msgspec.structs.replace(former, only=only, default=default)
+        described[field.path] = field
+    return list(described.values())
 
 
 def _below(node: Node, at: str, only: tuple[str, ...]) -> Iterator[Known]:

@@ -11,10 +11,6 @@ from det_contracts.expconf.containers import Field, ListOf, Record, Rule, Union,
 from det_contracts.expconf.length import SEARCH_LENGTH, SEARCH_LENGTH_WITH_UNIT, UNITS, Length
 from det_contracts.expconf.scalars import Choice, Flag, Real, Text, Whole
 
-UNKNOWN = (
-    'is not an object where object["name"] is one of '
-    "'single', 'random', 'grid', 'custom', or 'adaptive_asha'"
-)
 REMOVED = ("adaptive", "adaptive_simple", "sync_halving")
 
 MAX_LENGTH = Field(SEARCH_LENGTH, needed="finally")
@@ -103,6 +99,10 @@ METHODS = {
     ),
     "custom": Record({"unit": Field(Choice(UNITS))}, open=True),
 }
+
+
+_NAMES = [f"'{name}'" for name in METHODS]
+UNKNOWN = f'is not an object where object["name"] is one of {", ".join(_NAMES[:-1])}, or {_NAMES[-1]}'
 
 
 def _removed(name: str) -> Record:

@@ -25,8 +25,8 @@ def clean_prefix(value: Any) -> Any:
     parts = value.split("/")
     if ".." in parts:
         raise Unfit("prefix cannot contain /../")
-    kept = "/".join(part for part in parts if part not in ("", "."))
-    return "/" + kept if value.startswith("/") else kept
+    joined = "/".join(part for part in parts if part not in ("", "."))
+    return "/" + joined if value.startswith("/") else joined
 
 
 def within(host_path: str, storage_path: str) -> bool:

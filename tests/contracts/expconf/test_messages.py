@@ -39,7 +39,7 @@ LENGTH = 'a length object must have one attribute named "batches", "records", or
 ODD = """if a hyperparameter object's ["type"] is set, it must be one of "int", "double", "log", const", \
 or "categorical\""""
 SEARCHERS = """is not an object where object["name"] is one of \
-'single', 'random', 'grid', 'custom', or 'adaptive_asha'"""
+'single', 'random', 'grid', 'async_halving', 'adaptive_asha', 'tpe', 'pbt', or 'custom'"""
 STORAGES = """is not an object where object["type"] is one of 'shared_fs', 's3', 'gcs' or 'azure'"""
 IMAGE = "is neither a string nor a map of cpu, cuda, or rocm to strings"
 VARIABLES = "is neither a list of strings nor a map of cpu, cuda, or rocm to lists of strings"

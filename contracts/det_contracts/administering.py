@@ -1,0 +1,19 @@
+"""What administrators ask of the gateway about the cluster as a whole."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Binding = Literal["add", "remove", "replace"]
+
+
+class BindPool(msgspec.Struct, frozen=True, kw_only=True, tag="bind_pool"):
+    """To the gateway: change which workspaces may use a resource pool."""
+
+    pool: str
+    workspaces: tuple[int, ...]
+    change: Binding
+    """What to do with them: to let them use it besides, no longer, or them alone."""
+    user: str

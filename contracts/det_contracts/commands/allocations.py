@@ -1,0 +1,26 @@
+"""To the gateway, of running tasks: where they answer, and what their members exchange."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class Serve(msgspec.Struct, frozen=True, kw_only=True, tag="serve"):
+    """To the gateway's own log: a task answers HTTP at `host:port`; to a shell one logs in as `account`."""
+
+    allocation_id: str
+    address: str
+    account: str = ""
+    user: str
+
+
+class JoinGather(msgspec.Struct, frozen=True, kw_only=True, tag="join_gather"):
+    """To the gateway's own log: a member's share of an all-gather within an allocation; idempotent."""
+
+    allocation_id: str
+    request_id: str
+    peers: int
+    data: Any
+    user: str

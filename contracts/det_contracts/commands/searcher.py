@@ -1,0 +1,95 @@
+"""To the searcher: experiments and their trials."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from det_contracts.context import Context
+from det_contracts.creation import Creation
+from det_contracts.custom_search import CustomOperation
+from det_contracts.events.gateway import AgentUser
+
+Action = Literal["activate", "pause", "cancel", "kill", "archive", "unarchive", "delete"]
+
+
+Ending = Literal["COMPLETED", "CANCELED", "ERROR"]
+
+
+class CreateExperiment(Creation, frozen=True, kw_only=True, tag="create_experiment"):
+    """To the searcher, from the gateway. `value` of the answer: the experiment's id."""
+
+    user: str
+    config: dict[str, Any]
+    original_config: str
+    context: Context | None = None
+    parent_id: int | None = None
+    project_id: int = 1
+    source_checkpoint: str | None = None
+    activate: bool = True
+    request_key: str = ""
+    unmanaged: bool = False
+    agent_user: AgentUser | None = None
+    """Who its trials run as on the hosts of workers."""
+
+
+class ChangeExperiment(msgspec.Struct, frozen=True, kw_only=True, tag="change_experiment"):
+    """To the searcher: a person's wish for an experiment (scheduling spec, 8.2)."""
+
+    experiment_id: int
+    action: Action
+    user: str
+
+
+class KillTrial(msgspec.Struct, frozen=True, kw_only=True, tag="kill_trial"):
+    """To the searcher: end one trial; it ends CANCELED."""
+
+    trial_id: int
+    user: str
+
+
+class CreateTrial(Creation, frozen=True, kw_only=True, tag="create_trial"):
+    """To the searcher: a trial of an unmanaged experiment; the same `request_id` again has no effect."""
+
+    experiment_id: int
+    request_id: str
+    hparams: dict[str, Any]
+    user: str
+
+
+class OpenRun(msgspec.Struct, frozen=True, kw_only=True, tag="open_run"):
+    """To the searcher: a script begins to run an unmanaged trial.
+
+    `value` of the answer: `run`, `checkpoint` and `steps_completed` of the `RunOpened`.
+    """
+
+    trial_id: int
+    resume: bool
+    """Whether a trial that has run before may go on."""
+    user: str
+
+
+class EndTrial(msgspec.Struct, frozen=True, kw_only=True, tag="end_trial"):
+    """To the searcher: the script of an unmanaged trial says how it ended."""
+
+    trial_id: int
+    state: Ending
+    user: str
+
+
+class ReviseExperiment(msgspec.Struct, frozen=True, kw_only=True, tag="revise_experiment"):
+    """To the searcher: change live fields, as in `ExperimentRevised`; the gateway has checked them."""
+
+    experiment_id: int
+    changes: dict[str, Any]
+    user: str
+
+
+class PostOperations(msgspec.Struct, frozen=True, kw_only=True, tag="post_operations"):
+    """To the searcher: what a user's own search method asks for on an event (searchers spec, section 8)."""
+
+    experiment_id: int
+    operations: tuple[CustomOperation, ...]
+    triggered_by: int
+    user: str

@@ -1,0 +1,71 @@
+"""To the gateway: signing in, sessions and API tokens."""
+
+from __future__ import annotations
+
+import msgspec
+
+from det_contracts.events.gateway import TokenScope
+
+
+class OpenSession(msgspec.Struct, frozen=True, kw_only=True, tag="open_session"):
+    """To the gateway: a user logged in."""
+
+    session_id: str
+    user_id: int
+    opened_at: float
+    until: float
+    address: str
+    client: str
+    user: str
+
+
+class SignIn(msgspec.Struct, frozen=True, kw_only=True, tag="sign_in"):
+    """To the gateway: somebody proved to a provider who they are. `value` of the answer: the user's id."""
+
+    issuer: str
+    subject: str
+    username: str
+    """What they are called here who have no account yet, if `provision` says that they get one."""
+    display_name: str
+    groups: tuple[str, ...]
+    admin: bool | None
+    """Whether they administer the cluster; None: that stays as it is."""
+    provision: bool
+    managed: tuple[str, ...] = ()
+    """Names of groups here whose members the provider says."""
+    member_of: tuple[str, ...] = ()
+    """Of these the ones that they are in."""
+
+
+class RenewSession(msgspec.Struct, frozen=True, kw_only=True, tag="renew_session"):
+    """To the gateway: a session is used, and so lives longer."""
+
+    session_id: str
+    until: float
+
+
+class CloseSession(msgspec.Struct, frozen=True, kw_only=True, tag="close_session"):
+    """To the gateway's own log: a user logged out, or a session was revoked."""
+
+    session_id: str
+    user: str
+    revoked: bool = False
+
+
+class CreateToken(msgspec.Struct, frozen=True, kw_only=True, tag="create_token"):
+    """To the gateway: make an API token. `value` of the answer: its id."""
+
+    token_id: str
+    user_id: int
+    name: str
+    scope: TokenScope
+    digest: str
+    lives_s: float
+    user: str
+
+
+class RevokeToken(msgspec.Struct, frozen=True, kw_only=True, tag="revoke_token"):
+    """To the gateway: refuse an API token from now on."""
+
+    token_id: str
+    user: str

@@ -1,0 +1,78 @@
+"""To the gateway: workspaces, projects and templates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from det_contracts.creation import Creation
+from det_contracts.events.gateway import AgentUser, Note
+
+
+class SetTemplate(Creation, frozen=True, kw_only=True, tag="set_template"):
+    """To the gateway: keep a partial configuration under a name; `replaces` None: in any case."""
+
+    name: str
+    config: dict[str, Any]
+    user: str
+    replaces: bool | None = None
+    """True: there must be one of that name; False: there must be none."""
+    workspace_id: int | None = None
+    """None: where it is, or the first workspace."""
+
+
+class RemoveTemplate(msgspec.Struct, frozen=True, kw_only=True, tag="remove_template"):
+    """To the gateway: forget a template."""
+
+    name: str
+    user: str
+
+
+class SetWorkspace(Creation, frozen=True, kw_only=True, tag="set_workspace"):
+    """To the gateway: make a workspace, without an id, or change what is given of one. `value`: its id."""
+
+    workspace_id: int | None = None
+    name: str | msgspec.UnsetType = msgspec.UNSET
+    archived: bool | msgspec.UnsetType = msgspec.UNSET
+    pinned: bool | msgspec.UnsetType = msgspec.UNSET
+    """By the user who asks."""
+    checkpoint_storage: dict[str, Any] | msgspec.UnsetType | None = msgspec.UNSET
+    agent_user: AgentUser | msgspec.UnsetType | None = msgspec.UNSET
+    default_compute_pool: str | msgspec.UnsetType = msgspec.UNSET
+    default_aux_pool: str | msgspec.UnsetType = msgspec.UNSET
+    user: str
+
+
+class RemoveWorkspace(msgspec.Struct, frozen=True, kw_only=True, tag="remove_workspace"):
+    """To the gateway: forget a workspace without experiments, and its projects."""
+
+    workspace_id: int
+    user: str
+
+
+class SetProject(Creation, frozen=True, kw_only=True, tag="set_project"):
+    """To the gateway: make a project, without an id, or change what is given of one. `value`: its id."""
+
+    project_id: int | None = None
+    workspace_id: int | msgspec.UnsetType = msgspec.UNSET
+    name: str | msgspec.UnsetType = msgspec.UNSET
+    description: str | msgspec.UnsetType = msgspec.UNSET
+    archived: bool | msgspec.UnsetType = msgspec.UNSET
+    notes: tuple[Note, ...] | msgspec.UnsetType = msgspec.UNSET
+    user: str
+
+
+class RemoveProject(msgspec.Struct, frozen=True, kw_only=True, tag="remove_project"):
+    """To the gateway: forget a project without experiments."""
+
+    project_id: int
+    user: str
+
+
+class MoveExperiment(msgspec.Struct, frozen=True, kw_only=True, tag="move_experiment"):
+    """To the gateway: file an experiment under another project."""
+
+    experiment_id: int
+    project_id: int
+    user: str

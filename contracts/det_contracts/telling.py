@@ -1,0 +1,34 @@
+"""What may be asked of the webhooks service."""
+
+from __future__ import annotations
+
+import msgspec
+
+from det_contracts.creation import Creation
+from det_contracts.events.webhooks import TriggerState, WebhookKind
+
+
+class SetWebhook(Creation, frozen=True, kw_only=True, tag="set_webhook"):
+    """To webhooks: tell whoever listens at an address of experiments. `value`: the webhook's id."""
+
+    kind: WebhookKind
+    host: str
+    url: str
+    signing_key: str
+    states: tuple[TriggerState, ...]
+    """Of experiments, that it is told of."""
+    user: str
+
+
+class RemoveWebhook(msgspec.Struct, frozen=True, kw_only=True, tag="remove_webhook"):
+    """To webhooks: tell them no longer."""
+
+    webhook_id: int
+    user: str
+
+
+class TryWebhook(msgspec.Struct, frozen=True, kw_only=True, tag="try_webhook"):
+    """To webhooks: tell them once that this is a test. `value`: the id of the delivery."""
+
+    webhook_id: int
+    user: str
