@@ -75,23 +75,23 @@ def parse(text: str) -> Account:
     """The account of a setting, `user`, `user:group` or `uid:gid`; raises `BadAccount`."""
     user, colon, group = text.partition(":")
     try:
-        known = pwd.getpwuid(int(user)) if user.isdigit() else pwd.getpwnam(user)
+        entry = pwd.getpwuid(int(user)) if user.isdigit() else pwd.getpwnam(user)
     except KeyError:
-        known = None
-    if known is None and not (user.isdigit() and group):
+        entry = None
+    if entry is None and not (user.isdigit() and group):
         raise BadAccount(f"there is no user '{user}' on this host: make one, or write UID:GID")
-    uid = known.pw_uid if known is not None else int(user)
-    gid = _group(group) if colon else _own_group(known)
-    return _checked(Account(uid, gid, known.pw_name if known is not None else f"uid-{uid}", _home(known)))
+    uid = entry.pw_uid if entry is not None else int(user)
+    gid = _group(group) if colon else _own_group(entry)
+    return _checked(Account(uid, gid, entry.pw_name if entry is not None else f"uid-{uid}", _home(entry)))
 
 
 def linked(user: AgentUser) -> Account:
     """The account that a user of the cluster is linked with; raises `BadAccount`."""
     try:
-        known: pwd.struct_passwd | None = pwd.getpwuid(user.uid)
+        entry: pwd.struct_passwd | None = pwd.getpwuid(user.uid)
     except (KeyError, OverflowError):
-        known = None
-    return _checked(Account(user.uid, user.gid, user.user or f"uid-{user.uid}", _home(known)))
+        entry = None
+    return _checked(Account(user.uid, user.gid, user.user or f"uid-{user.uid}", _home(entry)))
 
 
 def _checked(account: Account) -> Account:
@@ -122,26 +122,26 @@ def _group(text: str) -> int:
         raise BadAccount(f"there is no group '{text}' on this host: make one, or write UID:GID") from None
 
 
-def _own_group(known: pwd.struct_passwd | None) -> int:
-    return known.pw_gid if known is not None else 0
+def _own_group(entry: pwd.struct_passwd | None) -> int:
+    return entry.pw_gid if entry is not None else 0
 
 
-def _home(known: pwd.struct_passwd | None) -> str:
+def _home(entry: pwd.struct_passwd | None) -> str:
     """The home directory, if it is really theirs."""
-    if known is None:
+    if entry is None:
         return ""
     try:
-        return known.pw_dir if os.stat(known.pw_dir).st_uid == known.pw_uid else ""
+        return entry.pw_dir if os.stat(entry.pw_dir).st_uid == entry.pw_uid else ""
     except OSError:
         return ""
 
 
 def variables(account: Account, inherited: Mapping[str, str], place: Path) -> dict[str, str]:
     """What a task of another user is left of the worker's environment: no secret, nothing personal."""
-    found = {name: value for name, value in inherited.items() if not _private(name)}
-    found |= {"HOME": account.home or str(place / "workdir"), "USER": account.name, "LOGNAME": account.name}
+    passed = {name: value for name, value in inherited.items() if not _private(name)}
+    passed |= {"HOME": account.home or str(place / "workdir"), "USER": account.name, "LOGNAME": account.name}
     folder = str(place / "tmp")
-    return found | ({"TMPDIR": folder} if len(folder) <= LONGEST_TMPDIR else {})
+    return passed | ({"TMPDIR": folder} if len(folder) <= LONGEST_TMPDIR else {})
 
 
 def _private(name: str) -> bool:

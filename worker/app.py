@@ -8,15 +8,14 @@ import signal
 import sys
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 import structlog
 from nats.aio.client import Client
 
-from det_contracts.events.worker import AllocationExited, Slot
-from det_contracts.orders import NEW, Standing, WorkerOrders
+from det_contracts.events.worker import Slot
+from det_contracts.orders import NEW, WorkerOrders
 from services.kit import blobs, logging, process, tracing
 from services.kit.connection import connect, leave, until_closed
 from services.kit.credentials import worker_inbox
@@ -26,19 +25,19 @@ from services.kit.log_jetstream import JetStreamLog
 from services.kit.process_metrics import Measures, Reading
 from services.kit.self_watch import Facts, SelfWatch
 from services.kit.settings import BadSettings, load
-from worker import address, credentials, slots, utilisation, workdir
+from worker import address, credentials, slots, utilisation
 from worker.account import Accounts, BadAccount
-from worker.fact_outbox import draft
 from worker.identity import CannotBe, Identity, claim
 from worker.last_contact import FILE as CONTACT
 from worker.last_contact import Contact, ContactFile
 from worker.launchers import BadLauncher
 from worker.launchers.containers import check_launcher
 from worker.order_feed import Hearing
-from worker.orders import ActedOn, Order, Orders
-from worker.registration import IdTaken, Presence
-from worker.run import STOPPED, Run
+from worker.orders import ActedOn, Orders
+from worker.registration import IdTaken, Presence, check_offer
+from worker.run import STOPPED
 from worker.run_setup import Preparer
+from worker.runs import Runs
 from worker.settings import WorkerSettings
 from worker.warm.memory import Memory
 from worker.warm.nursery import Nursery
@@ -50,7 +49,6 @@ LEAVE_S = 12.0
 LOOK_AT_SLOTS_S = 20.0
 ANSWERED_S = 30.0
 """A registration that no orders answer within this is stated again."""
-OVER = "for the cluster it is over"
 
 log = structlog.get_logger()
 
@@ -63,7 +61,6 @@ class Worker:
     ) -> None:
         self._settings = settings
         self._id = me.worker_id
-        self._tracer = tracer
         self._connection = connection
         self._journal = JetStreamLog(connection)
         # It hears of the cluster what its orders say, and judges nobody but itself.
@@ -96,17 +93,25 @@ class Worker:
         """Of this process, as it was answered in them."""
         self._current = asyncio.Event()
         """It has heard orders that answer to its registration."""
-        self._given_back: set[str] = set()
         self._one_at_a_time = asyncio.Lock()
         """Registrations must reach the log in the order in which they are true."""
-        self._runs: dict[str, Run] = {}
         self._nursery = Nursery(self._has_idle_slot, Memory(), enabled=settings.worker_warm)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._runs = Runs(
+            me.worker_id,
+            self._orders,
+            self._journal,
+            self._preparer,
+            self._nursery,
+            self._contact,
+            self._current,
+            lambda: self._slots,
+            tracer,
+        )
 
     def readings(self) -> Iterable[Reading]:
         """What operators see of this worker."""
         for name, help, value in (
-            ("worker_runs", "Runs of tasks on this worker", len(self._runs)),
+            ("worker_runs", "Runs of tasks on this worker", len(self._runs.running)),
             ("worker_templates", "Interpreters that runs may start from", self._nursery.templates),
             ("worker_warm_starts", "Runs that started from one of them", self._nursery.starts["warm"]),
             ("worker_cold_starts", "Runs that started an interpreter", self._nursery.starts["cold"]),
@@ -117,7 +122,7 @@ class Worker:
             yield Reading(name, help, (), {(): float(value)})
 
     def _has_idle_slot(self) -> bool:
-        taken = {slot for run in self._runs.values() if not run.done.is_set() for slot in run.slots}
+        taken = {slot for run in self._runs.running.values() if not run.done.is_set() for slot in run.slots}
         return len(taken) < len(self._slots)
 
     def facts(self) -> Facts:
@@ -138,36 +143,36 @@ class Worker:
     async def work(self) -> None:
         """Register, then hear and run until cancelled."""
         self._acted_on = self._orders.acted_on() or ActedOn(NEW)
-        found = [self._take_up(order) for order in self._orders.all()]
-        await asyncio.to_thread(self._preparer.clear_all_but, set(self._runs))
-        lost = {run.id for run in found if await asyncio.to_thread(run.is_lost)}
-        for run in found:
+        runs = [self._runs.take_up(order) for order in self._orders.all()]
+        await asyncio.to_thread(self._preparer.clear_all_but, set(self._runs.running))
+        lost = {run.id for run in runs if await asyncio.to_thread(run.is_lost)}
+        for run in runs:
             if run.id in lost and run.fenced:
                 await asyncio.to_thread(run.bury)
         # Only then on with the runs: what is lost ends with its machine, and not by what it is found to be.
-        await self._register(self._slots, [id for id in self._runs if id not in lost])
-        for run in found:
-            self._set_off(run)
+        await self._register(self._slots, [id for id in self._runs.running if id not in lost])
+        for run in runs:
+            self._runs.set_off(run)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._presence.beat(self._connection.publish))
             tasks.create_task(self._contact.keep())
             tasks.create_task(self._listen())
             tasks.create_task(self._insist())
             tasks.create_task(self._nursery.keep())
-            tasks.create_task(credentials.renew(self._settings, self._preparer, self._runs))
-            tasks.create_task(utilisation.watch(self._settings, self._id, self._runs))
+            tasks.create_task(credentials.renew(self._settings, self._preparer, self._runs.running))
+            tasks.create_task(utilisation.watch(self._settings, self._id, self._runs.running))
             if self._settings.worker_gpu:
                 tasks.create_task(self._watch_slots())
 
     async def leave(self) -> None:
         """End everything that runs here and tell the cluster that this worker is gone."""
-        for run in list(self._runs.values()):
+        for run in list(self._runs.running.values()):
             await run.kill(run.order.killed or STOPPED)
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=LEAVE_S)
-        for task in self._tasks:
+        if self._runs.tasks:
+            await asyncio.wait(self._runs.tasks, timeout=LEAVE_S)
+        for task in self._runs.tasks:
             task.cancel()
-        if any(run.fenced and not run.done.is_set() for run in self._runs.values()):
+        if any(run.fenced and not run.done.is_set() for run in self._runs.running.values()):
             log.warning("worker.leaves_unsaid", reason="runs that must be over first are not")
             return
         await self._presence.leave()
@@ -182,13 +187,13 @@ class Worker:
 
     async def _give_way(self, reason: str) -> None:
         """Another one has the id: what still runs here is over for the cluster, and of no use."""
-        for run in list(self._runs.values()):
+        for run in list(self._runs.running.values()):
             await run.kill(reason)
 
     async def _come_back(self) -> None:
         """Given up for lost, but here: offer the slots again, as another session."""
         log.warning("worker.was_lost")
-        await self._register(self._slots, self._runs)
+        await self._register(self._slots, self._runs.running)
 
     async def _replaced(self) -> None:
         reason = (
@@ -206,22 +211,19 @@ class Worker:
         before = self._slots
         while True:
             await asyncio.sleep(LOOK_AT_SLOTS_S)
-            found = await asyncio.to_thread(self._inventory.look)
-            if found == before != self._slots:
-                await self._change_slots(found)
-            before = found
+            seen = await asyncio.to_thread(self._inventory.look)
+            if seen == before != self._slots:
+                await self._change_slots(seen)
+            before = seen
 
-    async def _change_slots(self, found: tuple[Slot, ...]) -> None:
-        log.warning("worker.slots_changed", before=len(self._slots), now=len(found))
+    async def _change_slots(self, seen: tuple[Slot, ...]) -> None:
+        log.warning("worker.slots_changed", before=len(self._slots), now=len(seen))
         # First told, then refused and ended: what ends because of it is nobody's failure.
-        await self._register(found, self._runs)
-        self._slots = found
-        for run in list(self._runs.values()):
-            if not run.slots <= {slot.id for slot in found}:
-                await run.kill(self._without_slots())
-
-    def _without_slots(self) -> str:
-        return f"worker {self._id} lost slots that it ran on"
+        await self._register(seen, self._runs.running)
+        self._slots = seen
+        for run in list(self._runs.running.values()):
+            if not run.slots <= {slot.id for slot in seen}:
+                await run.kill(self._runs.without_slots())
 
     async def _insist(self) -> None:
         """Register again where nobody answers: of several that want the id at once one may be passed over."""
@@ -230,22 +232,24 @@ class Worker:
             await asyncio.sleep(ANSWERED_S)
             if self._presence.session == session and session not in self._sessions:
                 log.warning("register.unanswered", session=session)
-                await self._register(self._slots, self._runs)
+                await self._register(self._slots, self._runs.running)
 
     async def _listen(self) -> None:
         while True:
-            heard = await self._hearing.next()
+            news = await self._hearing.next()
             try:
-                orders = msgspec.json.decode(heard.body, type=WorkerOrders)
+                orders = msgspec.json.decode(news.body, type=WorkerOrders)
             except msgspec.MsgspecError as error:
                 # Of a newer version, perhaps: others come when anything moves.
-                log.error("orders.unreadable", sequence=heard.sequence, error=str(error))
+                log.error("orders.unreadable", sequence=news.sequence, error=str(error))
                 continue
             if await self._answers_us(orders):
-                await self._act_on(orders)
-                self._note(ActedOn(orders.position, heard.sequence))
+                await self._runs.act_on(orders)
+                if orders.presence == "lost":
+                    await self._come_back()
+                self._note(ActedOn(orders.position, news.sequence))
                 self._current.set()
-            await self._hearing.acted_on(heard)
+            await self._hearing.acted_on(news)
 
     async def _answers_us(self, orders: WorkerOrders) -> bool:
         """Whether they follow this process's own registration, the newest one; raises `IdTaken`."""
@@ -273,128 +277,6 @@ class Worker:
             # Told again after a restart: every order that was taken is known by its folder.
             log.warning("position.not_noted", position=acted_on.position, error=str(error))
 
-    async def _act_on(self, orders: WorkerOrders) -> None:
-        """Have all be as the orders say; the same orders again change nothing."""
-        told = {one.allocation_id: one for one in orders.allocations}
-        self._given_back &= told.keys()
-        for run in list(self._runs.values()):
-            if run.id not in told and run.order.position <= orders.position:
-                await self._end_of(run)
-            elif run.id in told and told[run.id].end and not run.order.killed:
-                await run.kill(told[run.id].end)
-        for one in orders.allocations:
-            known = one.lost or one.allocation_id in self._given_back
-            if one.allocation_id not in self._runs and not known:
-                await self._take_on(one)
-        if orders.presence == "lost":
-            await self._come_back()
-
-    async def _end_of(self, run: Run) -> None:
-        """Over for the cluster: what still runs of it was given up for lost."""
-        if not run.done.is_set():
-            await run.kill(run.order.killed or OVER)
-        run.let_go()
-        self._clear_away(run.id)
-
-    async def _take_on(self, one: Standing) -> None:
-        if one.end or one.problem:
-            await self._give_back(one.allocation_id, one.problem or f"ended before it was started: {one.end}")
-        elif one.briefing is None:
-            # It had started, and nothing of it is on this disk.
-            await self._give_back(one.allocation_id, "its order is gone", lost=True)
-        else:
-            order = Order(one.briefing.assigned, position=one.position, briefing=one.briefing)
-            await self._accept(order, one.briefing.trace)
-
-    async def _accept(self, order: Order, trace: str) -> None:
-        try:
-            await asyncio.to_thread(self._orders.keep, order)
-        except OSError as error:
-            # What cannot be written down could not be found again: it is given back at once.
-            message = f"worker {self._id} cannot take the task: {error}"
-            log.error("order.refused", allocation=order.assigned.allocation_id, error=str(error))
-            workdir.remove(self._orders.folder(order.assigned.allocation_id))
-            await self._give_back(order.assigned.allocation_id, message)
-            return
-        run = self._take_up(order)
-        if self._tracer is not None and trace:
-            from worker.launch_trace import LaunchTrace
-
-            run.trace = LaunchTrace(self._tracer, trace, run.id)
-        self._set_off(run)
-
-    async def _give_back(self, allocation_id: str, message: str, *, lost: bool = False) -> None:
-        self._given_back.add(allocation_id)
-        fact = AllocationExited(worker_id=self._id, allocation_id=allocation_id, message=message, lost=lost)
-        await self._journal.append(draft(self._id, fact))
-
-    def _take_up(self, order: Order) -> Run:
-        worker_id = self._id
-        mine = next(p for p in order.assigned.parts if p.worker_id == worker_id)
-        devices = tuple(slot for slot in self._slots if slot.id in mine.slots)
-        if len(devices) < len(mine.slots) and not order.killed:
-            order = msgspec.structs.replace(order, killed=self._without_slots())
-        run = Run(
-            order,
-            self._orders,
-            self._journal,
-            self._preparer,
-            devices,
-            worker_id,
-            self._turn_of,
-            self._nursery,
-        )
-        self._runs[run.id] = run
-        return run
-
-    def _set_off(self, run: Run) -> None:
-        taken = {port for other in self._runs.values() if other is not run for port in other.ports()}
-        task = asyncio.create_task(self._carry_out(run, taken))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _carry_out(self, run: Run, taken: set[int]) -> None:
-        try:
-            await run.carry_out(taken)
-        except Exception:
-            log.exception("run.failed", allocation=run.id)
-            await run.report_failure("the worker failed on this task; see the worker's log")
-        finally:
-            # Others may wait for its slots.
-            run.done.set()
-        # At once: it may hold much, and nobody looks at it again.
-        await asyncio.to_thread(self._preparer.clear, run.id)
-        self._clear_away(run.id)
-
-    async def _turn_of(self, run: Run) -> None:
-        """When a run may start: the newest orders still tell of it, and nobody is left on its slots.
-
-        What was told before this process began may be over, and who was given up for lost is killed by then.
-        """
-        await self._current.wait()
-        if run.fenced:
-            await self._contact.fresh()
-        for other in list(self._runs.values()):
-            if other is not run and other.order.killed and other.slots & run.slots:
-                await other.done.wait()
-
-    def _clear_away(self, allocation_id: str) -> None:
-        """Remove a run's files once it is over here and for the cluster."""
-        run = self._runs.get(allocation_id)
-        if run is not None and run.done.is_set() and run.order.over:
-            del self._runs[allocation_id]
-            # Beside the loop: others wait to be started meanwhile.
-            removal = asyncio.create_task(_remove(run.folder))
-            self._tasks.add(removal)
-            removal.add_done_callback(self._tasks.discard)
-
-
-async def _remove(folder: Path) -> None:
-    try:
-        await asyncio.to_thread(workdir.remove, folder)
-    except OSError as error:
-        log.error("folder.not_removed", folder=str(folder), error=str(error))
-
 
 def _towards(connection: Client) -> str:
     broker = connection.connected_url
@@ -408,6 +290,7 @@ def main() -> None:
         tracer = tracing.configure("worker", os.environ)
         accounts = Accounts(settings.worker_run_as)
         check_launcher(settings)
+        check_offer(settings)
         me = claim(settings.worker_home, settings.worker_id)
     except (BadSettings, BadAccount, BadLauncher, CannotBe, OSError) as error:
         print(f"worker: {error}", file=sys.stderr)

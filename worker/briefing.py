@@ -37,34 +37,34 @@ class Briefing(msgspec.Struct, frozen=True, kw_only=True):
     """Without contact for so long its host ends it; 0: never."""
 
 
-def share_of(worker_id: str, told: orders.Briefing) -> Briefing:
+def share_of(worker_id: str, briefing: orders.Briefing) -> Briefing:
     """What one of the workers of an assignment is to run of it."""
-    assigned = told.assigned
+    assigned = briefing.assigned
     rank = next(part.rank for part in assigned.parts if part.worker_id == worker_id)
-    gang = Gang(told.gang.addresses, told.gang.slot_counts, rank)
+    gang = Gang(briefing.gang.addresses, briefing.gang.slot_counts, rank)
     task = Task(
         task_id=assigned.task_id,
         allocation_id=assigned.allocation_id,
         resources_id=f"{assigned.allocation_id}-{rank}",
         task_type=assigned.kind,
-        user=told.user,
-        user_token=told.token,
-        session_token=told.token,
-        latest_checkpoint=told.checkpoint,
-        trial=_trial(told),
-        config=told.config if assigned.kind in get_args(OwnKind) else {},
+        user=briefing.user,
+        user_token=briefing.token,
+        session_token=briefing.token,
+        latest_checkpoint=briefing.checkpoint,
+        trial=_trial(briefing),
+        config=briefing.config if assigned.kind in get_args(OwnKind) else {},
     )
     return Briefing(
         task=task,
         gang=gang,
-        config=told.config,
-        context=told.context,
-        deletion=told.deletion,
-        agent_user=told.agent_user,
+        config=briefing.config,
+        context=briefing.context,
+        deletion=briefing.deletion,
+        agent_user=briefing.agent_user,
         fence_s=assigned.fence_s,
     )
 
 
-def _trial(told: orders.Briefing) -> Trial | None:
-    facts = told.trial
-    return None if facts is None else Trial(config=told.config, **msgspec.structs.asdict(facts))
+def _trial(briefing: orders.Briefing) -> Trial | None:
+    facts = briefing.trial
+    return None if facts is None else Trial(config=briefing.config, **msgspec.structs.asdict(facts))

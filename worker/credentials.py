@@ -16,6 +16,8 @@ from worker.run_setup import Preparer, Signing
 from worker.settings import WorkerSettings
 
 FILE = "worker.creds"
+FOR_EVER_RENEWED_S = 12 * 3600.0
+"""How often authorities are looked at where credentials last for ever."""
 
 log = structlog.get_logger()
 
@@ -31,12 +33,12 @@ def own(settings: WorkerSettings) -> WorkerSettings:
 
 
 async def renew(settings: WorkerSettings, preparer: Preparer, runs: Mapping[str, Run]) -> None:
-    """Write new credentials for scripts that run, at half of the life of the old ones, until cancelled.
+    """Write what tasks that run reach the cluster by, at half of the life of scripts' credentials, until
+    cancelled: new credentials, and the authorities as they are now.
 
     Also at once: how old those are that were found is not known.
     """
-    if not settings.script_credentials_s:
-        return
+    every_s = settings.script_credentials_s / 2 or FOR_EVER_RENEWED_S
     while True:
         for run in list(runs.values()):
             if run.order.briefing is None or not run.order.started_at or run.done.is_set():
@@ -45,4 +47,4 @@ async def renew(settings: WorkerSettings, preparer: Preparer, runs: Mapping[str,
                 await asyncio.to_thread(preparer.renew, run.folder, run.order.briefing)
             except OSError as error:
                 log.warning("credentials.not_renewed", allocation=run.id, error=str(error))
-        await asyncio.sleep(settings.script_credentials_s / 2)
+        await asyncio.sleep(every_s)

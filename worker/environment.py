@@ -230,7 +230,7 @@ def _cluster_variables(cluster: Cluster) -> dict[str, str]:
     url = urlsplit(cluster.master_url)
     tls = url.scheme == "https"
     host = url.hostname or ""
-    found = {
+    set_variables = {
         "DET_MASTER": cluster.master_url,
         "DET_MASTER_HOST": host,
         "DET_MASTER_ADDR": host,
@@ -242,7 +242,7 @@ def _cluster_variables(cluster: Cluster) -> dict[str, str]:
         "DET_MASTER_CERT_FILE": cluster.cert_file,
         "DET_MASTER_CERT_NAME": cluster.cert_name,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in set_variables.items() if value is not None}
 
 
 def _port_variables(ports: Ports) -> dict[str, str]:
@@ -251,7 +251,7 @@ def _port_variables(ports: Ports) -> dict[str, str]:
 
 
 def _trial_variables(trial: Trial) -> dict[str, str]:
-    found = {
+    set_variables = {
         "DET_TRIAL_ID": str(trial.trial_id),
         "DET_EXPERIMENT_ID": str(trial.experiment_id),
         "DET_TRIAL_RUN_ID": str(trial.run),
@@ -263,7 +263,7 @@ def _trial_variables(trial: Trial) -> dict[str, str]:
     }
     return {
         name: value
-        for name, value in found.items()
+        for name, value in set_variables.items()
         if value is not None and len(name) + len(value) + 1 < LONGEST_BYTES
     }
 
@@ -277,11 +277,11 @@ def _users(config: Content, slots: Sequence[Slot], inherited: Mapping[str, str])
     if isinstance(listed, Mapping):
         kind = "cuda" if any(slot.kind == "cuda" for slot in slots) else "cpu"
         listed = listed.get(kind) or []
-    found: dict[str, str | None] = {}
+    set_variables: dict[str, str | None] = {}
     for item in listed:
         name, equals, value = item.partition("=")
-        found[name] = value if equals else inherited.get(name)
-    return found
+        set_variables[name] = value if equals else inherited.get(name)
+    return set_variables
 
 
 def _write(path: Path, content: Content, mode: int) -> None:

@@ -6,7 +6,11 @@ import os
 import time
 from typing import Any
 
+import msgspec
+
 from det_contracts import codec, subjects
+from det_contracts.events.worker import AllocationExited
+from det_contracts.limits import TEXT_CHARACTERS
 from services.kit.log import Draft
 
 
@@ -22,5 +26,12 @@ def draft(worker_id: str, event: Any, at: float | None = None, trace: str = "") 
     """
     id = new_id()
     at = time.time() if at is None else at
+    if isinstance(event, AllocationExited):
+        event = msgspec.structs.replace(event, message=_said(event.message))
     body = codec.encode(event, id=id, actor=f"worker:{worker_id}", at=at)
     return Draft(subjects.witness_of_worker(worker_id), body, id, trace)
+
+
+def _said(message: str) -> str:
+    """What went wrong, as much of it as a fact may hold: it may be an error with a whole file in it."""
+    return message.replace("\0", "\u2400")[:TEXT_CHARACTERS]

@@ -53,16 +53,16 @@ def claim(home: Path, wanted: str) -> Identity:
         # Made by somebody else, such as a container's volume, it may be open to everybody.
         home.chmod(0o700)
     _lock(home)
-    known = _read(home / FILE)
-    if known is None:
-        known = Identity(wanted or host_name(), uuid.uuid4().hex)
-        write_whole(home / FILE, msgspec.json.encode(known))
-    elif wanted and wanted != known.worker_id:
+    identity = _read(home / FILE)
+    if identity is None:
+        identity = Identity(wanted or host_name(), uuid.uuid4().hex)
+        write_whole(home / FILE, msgspec.json.encode(identity))
+    elif wanted and wanted != identity.worker_id:
         raise CannotBe(
-            f"the folder {home} belongs to worker '{known.worker_id}', not to '{wanted}': give this one a "
-            f"STEADFAST_WORKER_HOME of its own, or set STEADFAST_WORKER_ID={known.worker_id}"
+            f"the folder {home} belongs to worker '{identity.worker_id}', not to '{wanted}': give this one a "
+            f"STEADFAST_WORKER_HOME of its own, or set STEADFAST_WORKER_ID={identity.worker_id}"
         )
-    return msgspec.structs.replace(known, host=socket.gethostname())
+    return msgspec.structs.replace(identity, host=socket.gethostname())
 
 
 def _lock(home: Path) -> None:

@@ -11,7 +11,7 @@ import structlog
 
 from det_contracts import subjects
 from det_contracts.reports import LogBatch, LogLine, log_id
-from services.kit.log import Draft, Log, NotConfirmed, TooLarge
+from services.kit.log import Draft, Log, NeverStored, NotConfirmed
 from worker.output_spool import SpoolReader
 
 QUICK_S, SLOW_S = 0.02, 0.25
@@ -89,12 +89,12 @@ class Shipper:
             lines=list(lines),
         )
         id = log_id(self._allocation_id, self._worker_id, source, offset)
-        draft = Draft(subjects.logs(self._task_id), msgspec.json.encode(batch), id)
+        draft = Draft(subjects.lines_of_worker(self._worker_id), msgspec.json.encode(batch), id)
         while True:
             try:
                 await self._journal.append(draft)
                 return
-            except TooLarge as error:
+            except NeverStored as error:
                 log.error("logs.dropped", allocation=self._allocation_id, lines=len(lines), error=str(error))
                 return
             except NotConfirmed as error:

@@ -65,10 +65,10 @@ class Hearing:
                     return await self._coming.get()
             await self._ask_again()
 
-    async def acted_on(self, heard: Heard) -> None:
+    async def acted_on(self, batch: Heard) -> None:
         """These need not come again."""
         with contextlib.suppress(*AWAY):
-            await self._connection.publish(heard.reply, b"+ACK")
+            await self._connection.publish(batch.reply, b"+ACK")
 
     async def is_newest(self, sequence: int) -> bool:
         """Whether these are the newest orders, and 0 where there are none; asks until somebody knows.

@@ -88,8 +88,8 @@ class Orders:
         except FileNotFoundError:
             return None
         except msgspec.MsgspecError as error:
-            kept = set_aside(path)
-            log.error("order.damaged", allocation=allocation_id, error=str(error), kept_as=str(kept))
+            aside = set_aside(path)
+            log.error("order.damaged", allocation=allocation_id, error=str(error), kept_as=str(aside))
             # Nobody would follow what may still run of it.
             process.kill(folder)
             return None
@@ -119,14 +119,14 @@ class Orders:
         Where that is damaged its position is that of the oldest order: what came later is told again.
         """
         try:
-            found = msgspec.json.decode(self._position.read_bytes(), type=ActedOn | int)
-            return ActedOn(found) if isinstance(found, int) else found
+            position = msgspec.json.decode(self._position.read_bytes(), type=ActedOn | int)
+            return ActedOn(position) if isinstance(position, int) else position
         except FileNotFoundError:
             return None
         except msgspec.MsgspecError as error:
-            kept = set_aside(self._position)
+            aside = set_aside(self._position)
             oldest = min((order.position for order in self.all()), default=None)
-            log.error("position.damaged", error=str(error), kept_as=str(kept), acted_on=oldest)
+            log.error("position.damaged", error=str(error), kept_as=str(aside), acted_on=oldest)
             return ActedOn(oldest) if oldest is not None else None
 
     def note(self, acted_on: ActedOn) -> None:

@@ -6,12 +6,12 @@ come again with the same end. Cuts are therefore noted before a batch is handed 
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import errno
 import itertools
 import os
 import re
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,10 +54,10 @@ class Notes(msgspec.Struct, frozen=True):
 def parse_line(text: str) -> tuple[int | None, str | None, str]:
     """Take rank and level off the front of a line; returns (rank, level, rest). Logs: scheduling spec, 11."""
     rank = level = None
-    if found := _RANK.match(text):
-        rank, text = int(found[1]), text[found.end() :]
-    if found := _LEVEL.match(text):
-        level, text = found[1], text[found.end() :]
+    if matched := _RANK.match(text):
+        rank, text = int(matched[1]), text[matched.end() :]
+    if matched := _LEVEL.match(text):
+        level, text = matched[1], text[matched.end() :]
     return rank, level, text
 
 
@@ -177,11 +177,18 @@ def last_lines(run_dir: Path, most: int = LAST_LINES) -> list[LogLine]:
     if not starts:
         return []
     data = (folder / segment_name(starts[-1])).read_bytes()
-    return [line for line, _ in collections.deque(_records(data), most)]
+    # Of all others only the length is looked at: a segment may hold very many short lines.
+    return [_line(at, stream, data[start:end]) for at, stream, start, end in deque(_places(data), most)]
 
 
 def _records(data: bytes) -> Iterator[tuple[LogLine, int]]:
     """Whole records and where each ends; raises OSError where there is something else."""
+    for at, stream, start, end in _places(data):
+        yield _line(at, stream, data[start:end]), end
+
+
+def _places(data: bytes) -> Iterator[tuple[float, int, int, int]]:
+    """When and by which stream each whole record came, and where its text begins and ends."""
     position = 0
     while position + HEADER.size <= len(data):
         at, stream, length = HEADER.unpack_from(data, position)
@@ -190,7 +197,7 @@ def _records(data: bytes) -> Iterator[tuple[LogLine, int]]:
         position += HEADER.size + length
         if position > len(data):
             return
-        yield _line(at / 1_000_000, stream, data[position - length : position]), position
+        yield at / 1_000_000, stream, position - length, position
 
 
 def _line(at: float, stream: int, raw: bytes) -> LogLine:

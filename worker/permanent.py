@@ -42,5 +42,5 @@ def cause_in(lines: Iterable[LogLine], exit_code: int) -> str:
     pattern = _BY_EXIT_CODE[exit_code]
     # A line with a level is a log's, not a traceback's.
     texts = [line.text.strip() for line in last.values() if line.level is None]
-    found = (text for text in texts if pattern.match(text))
-    return next(found, "")[:_LONGEST]
+    causes = (text for text in texts if pattern.match(text))
+    return next(causes, "")[:_LONGEST]

@@ -20,8 +20,9 @@ from typing import Literal, TypeVar
 import msgspec
 import structlog
 
+from services.kit import host_processes
 from services.kit.files import write_whole
-from worker.shim import engine, processes
+from worker.shim import engine
 from worker.shim.life import LOCK
 
 State = Literal["prepared", "running", "exited", "lost"]
@@ -44,7 +45,7 @@ class Identity(msgspec.Struct, frozen=True):
 
     def alive(self) -> bool:
         """Whether it still runs."""
-        return processes.started(self.pid) == self.started
+        return host_processes.started(self.pid) == self.started
 
 
 class Running(msgspec.Struct, frozen=True):
@@ -178,7 +179,7 @@ def send(run_dir: Path, number: int) -> bool:
     running = _running(run_dir)
     if running is None or _ended(run_dir) or not running.shim.alive():
         return False
-    processes.send({running.shim.pid}, number)
+    host_processes.send({running.shim.pid}, number)
     return True
 
 
@@ -191,12 +192,12 @@ def bury(run_dir: Path, message: str, *, lost: bool = False) -> Exit:
     """End what is left of a lost run, and write down its end. Blocks for 2 s; longer for containers."""
     deadline = time.monotonic() + BURY_S
     while (left := _orphans(run_dir)) and time.monotonic() < deadline:
-        processes.send(left, signal.SIGKILL)
+        host_processes.send(left, signal.SIGKILL)
         time.sleep(0.02)
     _end_container(run_dir)
-    found = read_exit(run_dir)
-    if found is not None:
-        return found
+    recorded = read_exit(run_dir)
+    if recorded is not None:
+        return recorded
     code = 128 + signal.SIGKILL
     record = Exit(code=code, signal=signal.SIGKILL, message=message, lost=lost, at=time.time())
     write_whole(run_dir / "exit.json", msgspec.json.encode(record), lasting=False)
@@ -207,8 +208,8 @@ def _orphans(run_dir: Path) -> set[int]:
     """What is left without a shim: the command's session, and whatever carries the run's info directory."""
     running = _running(run_dir)
     left: set[int] = set()
-    if running is not None and processes.started(running.command.pid) in (None, running.command.started):
-        left |= processes.descendants(running.command.pid, session=running.command.pid)
+    if running is not None and host_processes.started(running.command.pid) in (None, running.command.started):
+        left |= host_processes.descendants(running.command.pid, session=running.command.pid)
     try:
         info_dir = json.loads((run_dir / "spec.json").read_bytes())["env"].get(INFO_DIR)
     except (FileNotFoundError, ValueError):
@@ -216,7 +217,7 @@ def _orphans(run_dir: Path) -> set[int]:
         info_dir = None
     if info_dir:
         mark = os.fsencode(f"{INFO_DIR}={info_dir}")
-        left |= {pid for pid in processes.all_pids() if mark in _environment(pid)}
+        left |= {pid for pid in host_processes.all_pids() if mark in _environment(pid)}
     return left - {os.getpid()}
 
 

@@ -12,11 +12,14 @@ import structlog
 
 from det_contracts import subjects
 from det_contracts.events.worker import Slot, WorkerLeft, WorkerRegistered
+from det_contracts.limits import NAME_CHARACTERS, WORKER_SLOTS, is_name
 from det_contracts.news import Holder
 from det_contracts.orders import WorkerOrders
 from services.kit.log import Draft, Log, NotConfirmed
+from services.kit.settings import BadSettings
 from worker.fact_outbox import draft
 from worker.identity import Identity
+from worker.settings import WorkerSettings
 
 HEARTBEAT_S = 2.0
 RETRY_S = 0.2
@@ -27,6 +30,17 @@ log = structlog.get_logger()
 
 class IdTaken(Exception):
     """Another worker of the same id is here; the text names it, and says what to do."""
+
+
+def check_offer(settings: WorkerSettings) -> None:
+    """Raise `BadSettings` for what a worker may not say of itself: nobody would tell it afterwards."""
+    for variable, text in (("POOL", settings.worker_pool), ("ADDRESS", settings.worker_address)):
+        if not is_name(text):
+            many = f"STEADFAST_WORKER_{variable} has {len(text)} characters"
+            raise BadSettings(f"{many}: at most {NAME_CHARACTERS} are taken")
+    if settings.worker_slots > WORKER_SLOTS:
+        most = f"a worker offers at most {WORKER_SLOTS} slots"
+        raise BadSettings(f"STEADFAST_WORKER_SLOTS={settings.worker_slots}: {most}")
 
 
 async def _nobody() -> None:
@@ -71,9 +85,9 @@ class Presence:
 
     async def register(self, slots: tuple[Slot, ...], running: Collection[str], reads_after: int) -> None:
         """Offer slots, and say what runs; insists until that is stored. Raises `IdTaken`."""
-        found = await self._holder()
-        if found is not None and found.here and self._is_another(found):
-            raise self._taken(found.host, found.address)
+        holder = await self._holder()
+        if holder is not None and holder.here and self._is_another(holder):
+            raise self._taken(holder.host, holder.address)
         self.session = self._new_session()
         self._sessions.add(self.session)
         registered = WorkerRegistered(
@@ -104,10 +118,10 @@ class Presence:
         if orders.refused == self.session:
             raise self._taken(orders.host, orders.address)
 
-    def _is_another(self, found: Holder) -> bool:
+    def _is_another(self, holder: Holder) -> bool:
         """Workers of earlier versions did not say who they are."""
         mine = self._me.instance, self._me.host
-        return bool(found.instance) and (found.instance, found.host or mine[1]) != mine
+        return bool(holder.instance) and (holder.instance, holder.host or mine[1]) != mine
 
     def _taken(self, host: str, address: str) -> IdTaken:
         return IdTaken(

@@ -93,8 +93,8 @@ class Run:
         if self.order.reported:
             return False
         if self.order.killed == STOPPED:
-            found = process.read_exit(self.folder)
-            return found is None or found.code == KILLED
+            recorded = process.read_exit(self.folder)
+            return recorded is None or recorded.code == KILLED
         return process.state_of(self.folder) == "lost"
 
     @property
@@ -221,9 +221,9 @@ class Run:
         while True:
             state = await asyncio.to_thread(process.state_of, self.folder)
             if state == "exited":
-                found = process.read_exit(self.folder)
-                if found is not None:
-                    return found
+                recorded = process.read_exit(self.folder)
+                if recorded is not None:
+                    return recorded
             if state == "running" and self.order.killed and not self._kill_sent:
                 # The shim was about to start when it was to be told, and could not be found yet.
                 await self._send_kill()
@@ -243,11 +243,11 @@ class Run:
             await asyncio.sleep(LOOK_S)
             return
         loop = asyncio.get_running_loop()
-        gone = asyncio.Event()
-        loop.add_reader(watched, gone.set)
+        ended = asyncio.Event()
+        loop.add_reader(watched, ended.set)
         try:
             async with asyncio.timeout(60):
-                await gone.wait()
+                await ended.wait()
         except TimeoutError:
             return
         finally:

@@ -34,10 +34,10 @@ from worker.mounts import container_paths, with_container_paths
 from worker.ports import Ports
 from worker.settings import WorkerSettings
 from worker.user_folders import Places, hand_over
-from worker.warm.wanted import Cold, Wanted, is_switched_off, wanted
+from worker.warm.wanted import Cold, Wanted, is_switched_off, rank_variables, wanted
 from worker.workdir import unpack
 
-CREDENTIALS = "bus.creds"
+BUS, CREDENTIALS, MASTER_AUTHORITY = "bus.json", "bus.creds", "master.pem"
 DELETION = "deletion.json"
 TENSORBOARD = "tensorboard.json"
 SERVES = {"NOTEBOOK": "notebook.json", "SHELL": "shell.json"}
@@ -149,6 +149,7 @@ class Preparer:
             run_as = self._hand_over(home, account, storage)
         elif settings.worker_container_paths and storage is not None:
             argv = with_container_paths(argv, info_dir, storage, make=is_within(storage, self._roots))
+        environment |= rank_variables(argv, environment, len(slots))
         process.prepare(run_dir, argv, workdir, environment, self._fence(briefing), run_as)
         if account is not None:
             return Cold("it runs as another user than the worker"), notices
@@ -211,11 +212,10 @@ class Preparer:
 
     def _cluster(self, info_dir: Path) -> Cluster:
         settings = self._settings
-        authority = settings.master_cert_file or settings.tls_ca
         certificate = None
-        if authority is not None and settings.master_url.startswith("https://"):
+        if (authority := self._vouches_for_master()) is not None:
             # A copy: the task may be another user, or see other folders.
-            certificate = info_dir / "master.pem"
+            certificate = info_dir / MASTER_AUTHORITY
             info_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
             certificate.write_bytes(authority.read_bytes())
         return Cluster(
@@ -225,6 +225,11 @@ class Preparer:
             cert_file=str(certificate) if certificate is not None else None,
             cert_name=settings.master_cert_name,
         )
+
+    def _vouches_for_master(self) -> Path | None:
+        """Where the authority of the gateway's certificate lies; None where tasks need none of ours."""
+        authority = self._settings.master_cert_file or self._settings.tls_ca
+        return authority if self._settings.master_url.startswith("https://") else None
 
     def _private(self, info_dir: Path, briefing: Briefing) -> dict[str, Mapping[str, Any]]:
         if briefing.deletion is not None:
@@ -244,6 +249,12 @@ class Preparer:
         if briefing.task.trial is None:
             return {}
         trial_id = briefing.task.trial.trial_id
+        if self._signing is not None:
+            _write_credentials(info_dir, self._minted(self._signing, trial_id))
+        return {BUS: self._bus(info_dir, trial_id)}
+
+    def _bus(self, info_dir: Path, trial_id: int) -> dict[str, Any]:
+        """How a script reaches the broker."""
         urls = (self._settings.script_nats_url or self._settings.nats_url).split(",")
         bus: dict[str, Any] = {"urls": urls, "inbox_prefix": trial_inbox(trial_id)}
         if self._settings.tls_ca is not None and urls[0].startswith("tls://"):
@@ -251,23 +262,34 @@ class Preparer:
             bus["ca"] = self._settings.tls_ca.read_text()
         if self._signing is not None:
             bus["credentials"] = str(info_dir / CREDENTIALS)
-            _write_credentials(info_dir, self._minted(self._signing, trial_id))
-        return {"bus.json": bus}
+        return bus
 
     def _minted(self, signing: Signing, trial_id: int) -> str:
         valid_s = self._settings.script_credentials_s or None
         return mint_trial(signing.seed, signing.account, trial_id, valid_s=valid_s)
 
-    def renew(self, run_dir: Path, told: orders.Briefing) -> None:
-        """Give a script that runs new credentials, in place of those that will end; raises OSError."""
-        if self._signing is None or told.trial is None:
-            return
-        account = self._accounts.of(told.agent_user)
+    def renew(self, run_dir: Path, briefing: orders.Briefing) -> None:
+        """Give a task that runs the present authorities, and a script new credentials in place of those that
+        will end; raises OSError.
+        """
+        account = self._accounts.of(briefing.agent_user)
         home = run_dir if account is None else self._places.of(run_dir.name)
-        text = self._minted(self._signing, told.trial.trial_id)
+        renewed = self._renewed(home / "info", briefing)
         # The folder is the script's: it is written to with its rights, wherever a link may lead.
         with files_as(account):
-            write_whole(home / "info" / CREDENTIALS, text.encode())
+            for name, content in renewed.items():
+                write_whole(home / "info" / name, content)
+
+    def _renewed(self, info_dir: Path, briefing: orders.Briefing) -> dict[str, bytes]:
+        """What has changed, or will end, of the files by which a task reaches the cluster."""
+        files = {}
+        if (authority := self._vouches_for_master()) is not None:
+            files[MASTER_AUTHORITY] = authority.read_bytes()
+        if briefing.trial is not None and self._signing is not None:
+            files[CREDENTIALS] = self._minted(self._signing, briefing.trial.trial_id).encode()
+        if briefing.trial is not None and self._settings.tls_ca is not None:
+            files[BUS] = json.dumps(self._bus(info_dir, briefing.trial.trial_id)).encode()
+        return files
 
     async def fetch_image(self, run_dir: Path, say: Callable[[str], Awaitable[None]]) -> None:
         """Have the image of a run that is laid out; may be cancelled. Raises `CannotPrepare`."""

@@ -38,8 +38,8 @@ class Inventory:
 
     def look(self) -> tuple[Slot, ...]:
         """What is there now; a device that was here before has the id that it had."""
-        found = offered(self._artificial)
-        numbered = renumber(found, self._known())
+        offered_slots = offered(self._artificial)
+        numbered = renumber(offered_slots, self._known())
         self._note({slot.uuid: slot.id for slot in numbered})
         return numbered
 
@@ -50,18 +50,18 @@ class Inventory:
             return {}
 
     def _note(self, present: dict[str, int]) -> None:
-        known = {uuid: id for uuid, id in self._known().items() if id not in present.values()} | present
-        if known == self._known():
+        ids = {uuid: id for uuid, id in self._known().items() if id not in present.values()} | present
+        if ids == self._known():
             return
         with contextlib.suppress(OSError):
-            write_whole(self._notes, msgspec.json.encode(known))
+            write_whole(self._notes, msgspec.json.encode(ids))
 
 
-def renumber(found: tuple[Slot, ...], known: dict[str, int]) -> tuple[Slot, ...]:
+def renumber(present: tuple[Slot, ...], known_ids: dict[str, int]) -> tuple[Slot, ...]:
     """Give each device the id that it had; new ones get the lowest that no device here has."""
-    ids = {slot.uuid: known[slot.uuid] for slot in found if slot.uuid in known}
+    ids = {slot.uuid: known_ids[slot.uuid] for slot in present if slot.uuid in known_ids}
     free = (id for id in itertools.count() if id not in ids.values())
-    renumbered = [msgspec.structs.replace(slot, id=ids.get(slot.uuid, -1)) for slot in found]
+    renumbered = [msgspec.structs.replace(slot, id=ids.get(slot.uuid, -1)) for slot in present]
     fresh = [slot if slot.id >= 0 else msgspec.structs.replace(slot, id=next(free)) for slot in renumbered]
     return tuple(sorted(fresh, key=lambda slot: slot.id))
 
@@ -74,8 +74,8 @@ def cpu_slots(count: int) -> tuple[Slot, ...]:
 
 def gpus(visible: str | None = None) -> tuple[Slot, ...]:
     """NVIDIA GPUs in the driver's order; none without a driver."""
-    found = [pair for pair in enumerate(_nvidia()) if _is_visible(visible, *pair)]
-    return tuple(Slot(number, "cuda", uuid, brand) for number, (_, (uuid, brand)) in enumerate(found))
+    visible_gpus = [pair for pair in enumerate(_nvidia()) if _is_visible(visible, *pair)]
+    return tuple(Slot(number, "cuda", uuid, brand) for number, (_, (uuid, brand)) in enumerate(visible_gpus))
 
 
 def _is_visible(visible: str | None, index: int, gpu: tuple[str, str]) -> bool:
@@ -100,8 +100,11 @@ def _nvidia() -> Iterator[tuple[str, str]]:
             # One that fell off the bus must not hide the others.
             with contextlib.suppress(pynvml.NVMLError):
                 handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-                found = _text(pynvml.nvmlDeviceGetUUID(handle)), _text(pynvml.nvmlDeviceGetName(handle))
-                yield found
+                uuid_and_name = (
+                    _text(pynvml.nvmlDeviceGetUUID(handle)),
+                    _text(pynvml.nvmlDeviceGetName(handle)),
+                )
+                yield uuid_and_name
     finally:
         with contextlib.suppress(pynvml.NVMLError):
             pynvml.nvmlShutdown()

@@ -48,9 +48,9 @@ class Places:
     def clear_all_but(self, allocations: Collection[str]) -> None:
         """Remove what is left of tasks that nobody knows any more."""
         if self.folder.is_dir():
-            for found in self.folder.iterdir():
-                if found.name not in allocations:
-                    remove(found)
+            for path in self.folder.iterdir():
+                if path.name not in allocations:
+                    remove(path)
 
 
 def _check(folder: Path) -> None:

@@ -153,5 +153,5 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 def install() -> None:
     """Have imports say it; once per process."""
-    if not any(isinstance(one, _Finder) for one in sys.meta_path):
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.append(_Finder())

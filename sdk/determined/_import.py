@@ -68,18 +68,18 @@ def _imported_since(before: set[str], root: str) -> set[str]:
 
 def _forget(before: set[str], root: str) -> None:
     """Drop what came from `root`; a package takes all of its submodules along."""
-    gone = _imported_since(before, root)
+    modules = _imported_since(before, root)
     for name in list(sys.modules):
         parents = name.split(".")
-        if any(".".join(parents[:n]) in gone for n in range(1, len(parents) + 1)):
+        if any(".".join(parents[:n]) in modules for n in range(1, len(parents) + 1)):
             del sys.modules[name]
 
 
 def _restore_finders(path: list[str], finders: list[Any], root: str) -> None:
     sys.path[:] = path
     sys.meta_path[:] = finders
-    for known in [p for p in sys.path_importer_cache if _is_below(root, os.path.realpath(p))]:
-        del sys.path_importer_cache[known]
+    for cached_path in [p for p in sys.path_importer_cache if _is_below(root, os.path.realpath(p))]:
+        del sys.path_importer_cache[cached_path]
     importlib.invalidate_caches()
 
 

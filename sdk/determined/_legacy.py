@@ -49,15 +49,15 @@ class ExperimentConfig(dict[str, Any]):
 
     def get_records_per_epoch(self) -> int | None:
         """`records_per_epoch`."""
-        found = self.get("records_per_epoch")
-        return None if found is None else int(found)
+        records = self.get("records_per_epoch")
+        return None if records is None else int(records)
 
     def get_searcher_metric(self) -> str:
         """What the search goes by; AssertionError if there is none."""
-        found = (self.get("searcher") or {}).get("metric")
-        if not isinstance(found, str):
-            raise AssertionError(f"searcher.metric ({found!r}) is not a string")
-        return found
+        metric = (self.get("searcher") or {}).get("metric")
+        if not isinstance(metric, str):
+            raise AssertionError(f"searcher.metric ({metric!r}) is not a string")
+        return metric
 
     def native_parallel_enabled(self) -> bool:
         """`resources.native_parallel`."""
@@ -184,8 +184,8 @@ class TrialContext:
     def get_hparam(self, name: str) -> Any:
         """One hyperparameter; ValueError for an unknown name."""
         if name not in self.env.hparams:
-            known = ", ".join(sorted(self.env.hparams))
-            raise ValueError(f"there is no hyperparameter '{name}', there are: {known}")
+            names = ", ".join(sorted(self.env.hparams))
+            raise ValueError(f"there is no hyperparameter '{name}', there are: {names}")
         return self.env.hparams[name]
 
     def get_initial_batch(self) -> int:

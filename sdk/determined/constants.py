@@ -2,21 +2,22 @@
 
 import os
 from collections.abc import Callable
+from typing import Any
 
 from determined.core._distributed import port_1, port_2
 
 MAX_SLOTS_PER_AGENT = 16
 DEFAULT_SCHEDULING_UNIT = 100
-DEFAULT_SEARCHER_CFG = {"name": "single", "max_length": {"batches": 100}}
-DEFAULT_RESOURCES_CFG = {"slots_per_trial": 1, "native_parallel": False}
-DEFAULT_OPTIMIZATIONS = {
+DEFAULT_SEARCHER_CFG: dict[str, Any] = {"name": "single", "max_length": {"batches": 100}}
+DEFAULT_RESOURCES_CFG: dict[str, Any] = {"slots_per_trial": 1, "native_parallel": False}
+DEFAULT_OPTIMIZATIONS: dict[str, Any] = {
     "aggregation_frequency": 1,
     "average_aggregated_gradients": True,
     "average_training_metrics": True,
     "gradient_compression": False,
     "mixed_precision": "O0",
 }
-DEFAULT_EXP_CFG = {
+DEFAULT_EXP_CFG: dict[str, Any] = {
     "searcher": DEFAULT_SEARCHER_CFG,
     "scheduling_unit": DEFAULT_SCHEDULING_UNIT,
     "resources": DEFAULT_RESOURCES_CFG,

@@ -105,22 +105,26 @@ def filter_duplicates(
 ) -> set[Any]:
     """What a list holds more than once."""
     items = sorter(in_list)
-    return {one for one, following in itertools.pairwise(items) if one == following}
+    return {item for item, following in itertools.pairwise(items) if item == following}
 
 
 def has_param(fn: Callable[..., Any], name: str, pos: int | None = None) -> bool:
     """Whether a function takes an argument by this name, or has more than `pos` positional ones."""
     parameters = list(inspect.signature(fn).parameters.values())
-    if any(one.name == name for one in parameters):
+    if any(parameter.name == name for parameter in parameters):
         return True
-    positional = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    positional = [
+        parameter
+        for parameter in parameters
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    ]
     return pos is not None and pos < len(positional)
 
 
 def get_member_func(obj: Any, func_name: str) -> Any:
     """A method of an object; None if it has none of this name."""
-    found = getattr(obj, func_name, None)
-    return found if callable(found) else None
+    function = getattr(obj, func_name, None)
+    return function if callable(function) else None
 
 
 def is_overridden(full_method: Any, parent_class: Any) -> bool:
@@ -173,8 +177,8 @@ def rmtree_nfs_safe(
     try:
         shutil.rmtree(path, ignore_errors=ignore_errors, onerror=onerror)
     except OSError as error:
-        left = [one for one in pathlib.Path(path).rglob("*") if one.is_file()]
-        if not left or any(not one.name.startswith(".nfs") for one in left):
+        left = [file for file in pathlib.Path(path).rglob("*") if file.is_file()]
+        if not left or any(not file.name.startswith(".nfs") for file in left):
             raise
         logger.warning("files of %s are open elsewhere and stay: %s", path, error)
 

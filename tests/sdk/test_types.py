@@ -41,12 +41,21 @@ from determined import searcher
 from determined.common import api
 from determined.experimental import client, core_v2
 
+class Trial(det.pytorch.PyTorchTrial):
+    pass
+
+context = det.pytorch.CheckpointLoadContext()
+
 det.no_such_name
 det.core.init(distribution=None)
 det.pytorch.no_such_name
 det.pytorch.Trainer(1)
 det.pytorch.init(hparams=["lr"])
 det.pytorch.Epoch(1.5)
+det.pytorch.load_trial_from_checkpoint_path("folder", Trial).no_such_name
+context.wrap_scaler("scaler").no_such_name
+context.wrap_lr_scheduler("scheduler", det.pytorch.LRScheduler.StepMode.MANUAL_STEP).no_such_name
+det.constants.DEFAULT_EXP_CFG.no_such_name
 det.experimental.no_such_name
 det.searcher.Close()
 det.util.no_such_name

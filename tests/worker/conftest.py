@@ -9,7 +9,7 @@ import pytest
 from worker import process
 from worker.output_spool import SpoolReader
 
-DEADLINE_S = 30.0
+DEADLINE_S = 120.0
 
 
 @pytest.fixture

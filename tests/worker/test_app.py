@@ -18,8 +18,8 @@ from det_contracts.news import Holder
 from det_contracts.orders import Briefing, Gang, Standing, WorkerOrders
 from det_contracts.reports import LogBatch
 from services.kit.log import Draft
-from services.kit.log_memory import MemoryLog
 from tests.fixtures.intake import admitting
+from tests.fixtures.lines import LogOfWorkers
 from worker import app, process
 from worker.identity import Identity
 from worker.order_feed import Heard
@@ -72,7 +72,7 @@ class Host:
     """A worker's home and a log; runs are laid out by hand."""
 
     def __init__(self, folder, slots=2):
-        self.log = MemoryLog()
+        self.log = LogOfWorkers()
         self.settings = WorkerSettings(
             worker_id="w",
             worker_home=folder / "home",
@@ -149,9 +149,9 @@ class Host:
         finally:
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
-            for task in worker._tasks:
+            for task in worker._runs.tasks:
                 task.cancel()
-            await asyncio.gather(*worker._tasks, return_exceptions=True)
+            await asyncio.gather(*worker._runs.tasks, return_exceptions=True)
 
     async def events(self):
         async with self.log.read(subjects.CONTROL, after=0) as feed:
@@ -258,7 +258,7 @@ def test_a_kill_that_came_while_the_shim_began_is_not_forgotten(host, runs):
     process.prepare(folder, ["true"], folder, {"PATH": os.environ["PATH"]})
     # A shim has claimed the run, and has not yet said who it is.
     shim = subprocess.Popen(["sleep", "600"])
-    begun = process.processes.started(shim.pid)
+    begun = process.host_processes.started(shim.pid)
     claim = os.open(folder / process.LOCK, os.O_WRONLY | os.O_CREAT)
     fcntl.flock(claim, fcntl.LOCK_EX)
 
@@ -379,9 +379,9 @@ async def failure(host, then=None):
         if then is not None:
             await host.state(then)
         await asyncio.wait([work])
-    for task in worker._tasks:
+    for task in worker._runs.tasks:
         task.cancel()
-    await asyncio.gather(*worker._tasks, return_exceptions=True)
+    await asyncio.gather(*worker._runs.tasks, return_exceptions=True)
     return [str(error) for error in app.process.single_errors(work.exception())]
 
 
@@ -453,7 +453,7 @@ def test_it_runs_what_it_is_told_and_hears_it_again_without_running_it_again(hos
     assert [e.allocation_id for e in events if isinstance(e, AllocationStarted)] == ["new"]
     assert [(e.allocation_id, e.exit_code) for e in exited(events)] == [("new", 0)]
     # Told once more, by whom it is not over yet for.
-    host.log = MemoryLog()
+    host.log = LogOfWorkers()
     again = asyncio.run(host.work_until(lambda events: host.orders.acted_on().sequence == host.sequence > 0))
     assert not [e for e in again if isinstance(e, AllocationStarted | AllocationExited)]
 

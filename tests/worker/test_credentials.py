@@ -91,3 +91,30 @@ def test_those_of_scripts_that_run_are_renewed_at_once_and_at_half_of_their_life
     assert first["exp"] - first["iat"] in (99, 100, 101)
     assert (first["name"], first["nats"]["issuer_account"]) == ("7", AUTHORITY.scripts)
     assert not os.listdir(tmp_path / "new" / "info")
+
+
+def test_tasks_that_run_get_the_authorities_of_now(tmp_path, keys):
+    """Also where credentials last for ever, and tasks that are no script's."""
+    authority = tmp_path / "ca.pem"
+    settings = WorkerSettings(
+        worker_id="w",
+        worker_home=tmp_path,
+        trial_signing=keys.trial,
+        tls_ca=authority,
+        nats_url="tls://broker:4222",
+        master_url="https://master:8080",
+        script_credentials_s=0.0,
+    )
+    preparer = Preparer(settings, None, tmp_path / "contexts")
+    (tmp_path / "run" / "info").mkdir(parents=True)
+    (tmp_path / "shell" / "info").mkdir(parents=True)
+    shell = msgspec.structs.replace(briefing(), trial=None)
+    for text in ("first", "second"):
+        authority.write_text(text)
+        preparer.renew(tmp_path / "run", briefing())
+        preparer.renew(tmp_path / "shell", shell)
+        bus = msgspec.json.decode((tmp_path / "run" / "info" / "bus.json").read_bytes())
+        assert (bus["ca"], bus["urls"]) == (text, ["tls://broker:4222"])
+        for run in ("run", "shell"):
+            assert (tmp_path / run / "info" / "master.pem").read_text() == text
+    assert os.listdir(tmp_path / "shell" / "info") == ["master.pem"]

@@ -7,7 +7,7 @@ import pytest
 from det_contracts import codec, subjects
 from det_contracts.events import scheduler, worker
 from det_contracts.orders import Briefing, Gang
-from services.kit.log_memory import MemoryLog
+from tests.fixtures.lines import LogOfWorkers
 from worker import process, run
 from worker.orders import Order, Orders
 from worker.warm.wanted import Cold
@@ -62,7 +62,7 @@ def carry_out(tmp_path, order, before=None, preparer=None, turn=None):
         return None
 
     async def live():
-        journal, orders = MemoryLog(), Orders(tmp_path)
+        journal, orders = LogOfWorkers(), Orders(tmp_path)
         orders.keep(order)
         one = run.Run(order, orders, journal, preparer or Preparer(), (), "w", turn or at_once)
         loop = asyncio.get_running_loop()

@@ -7,18 +7,22 @@ import pytest
 from det_contracts import codec, subjects
 from det_contracts.envelope import Recorded
 from det_contracts.events.scheduler import WorkerLost
-from det_contracts.events.worker import WorkerLeft, WorkerRegistered, takes_over
+from det_contracts.events.worker import AllocationExited, WorkerLeft, WorkerRegistered, takes_over
 from det_contracts.news import Holder
 from det_contracts.orders import WorkerOrders
 from services.catalogue.domain import State as Shown
 from services.catalogue.domain import evolve as show
-from services.kit.log import NotStored
+from services.intake.admission import admit
+from services.kit.log import NotStored, Stored
 from services.kit.log_memory import MemoryLog
+from services.kit.settings import BadSettings
 from services.kit.testing import Fold
 from services.scheduler.app import RULES
 from services.scheduler.news import holder
+from worker.fact_outbox import draft
 from worker.identity import Identity
-from worker.registration import IdTaken, Presence
+from worker.registration import IdTaken, Presence, check_offer
+from worker.settings import WorkerSettings
 
 FIRST = Identity("w", "folder-1", "host-1")
 SECOND = Identity("w", "folder-2", "host-2")
@@ -179,3 +183,19 @@ def test_a_registration_whose_answer_is_lost_is_stored_once(hosts):
 def test_nobody_so_far():
     assert holder(Fold(RULES).state, "w") is None
     assert Holder(True, "a", "b", "c").here
+
+
+@pytest.mark.parametrize(
+    "setting", [{"worker_pool": "p" * 600}, {"worker_address": "a\0b"}, {"worker_slots": 5000}]
+)
+def test_what_nobody_would_take_is_told_at_the_start(setting):
+    with pytest.raises(BadSettings, match=r"STEADFAST_WORKER_.*at most"):
+        check_offer(WorkerSettings(**setting))
+    check_offer(WorkerSettings(worker_pool="p" * 500, worker_slots=4096))
+
+
+def test_an_exit_with_a_book_for_a_reason_is_admitted_with_its_beginning():
+    said = AllocationExited(worker_id="w", allocation_id="1.a.1", message="no\0" + "x" * 50_000)
+    made = draft("w", said)
+    stated = codec.check(codec.opened(admit(Stored(made.subject, 1, made.body), 1.0).draft.body))
+    assert stated.message == "no\u2400" + "x" * 9_997

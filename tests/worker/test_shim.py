@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from services.kit import host_processes
 from services.kit.since_boot import since_boot
 from worker import process
 from worker.last_contact import ContactFile
-from worker.shim import processes
 from worker.shim.life import FENCED
 from worker.workdir import remove
 
@@ -134,7 +134,7 @@ def test_kill_ends_everything_at_once(runs):
 def alive(run):
     """Processes that carry the run's mark, apart from shims."""
     mark = f"MARK={run}".encode()
-    return [pid for pid in processes.all_pids() if mark in process._environment(pid)]
+    return [pid for pid in host_processes.all_pids() if mark in process._environment(pid)]
 
 
 LEFT = {
@@ -195,7 +195,11 @@ def test_it_loads_next_to_nothing():
     code = f"import sys; sys.path.append({str(root)!r}); import worker.shim.life; print(*sys.modules)"
     loaded = subprocess.check_output([sys.executable, "-I", "-S", "-c", code], text=True).split()
     own = {name.removeprefix("worker.shim.") for name in loaded if name.startswith("worker.shim.")}
-    assert own == {"life", "command", "lines", "processes", "spool"}
+    assert own == {"life", "command", "lines", "spool"}
+    assert {name for name in loaded if name.startswith("services.")} == {
+        "services.kit",
+        "services.kit.host_processes",
+    }
     assert not {"typing", "subprocess", "logging", "asyncio", "msgspec", "traceback", "ctypes"} & set(loaded)
 
 
@@ -234,7 +238,7 @@ def test_a_host_that_is_out_of_touch_ends_what_it_runs_and_all_below_it(runs, co
     found = runs.ended(run)
     assert (found.code, found.lost) == (137, True)
     assert found.message == FENCED
-    assert processes.started(pid) is None
+    assert host_processes.started(pid) is None
     assert ("stderr", FENCED) in runs.lines(run)
 
 

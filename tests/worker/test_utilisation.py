@@ -13,9 +13,9 @@ import msgspec
 import pytest
 
 from det_contracts.events.worker import Slot
+from services.kit import host_processes
 from worker import process, utilisation
 from worker.settings import WorkerSettings
-from worker.shim import processes
 from worker.utilisation import reporting
 from worker.utilisation.gpus import Gpus, library
 from worker.utilisation.reporting import Watcher, batches, poster
@@ -136,7 +136,7 @@ def test_a_request_names_each_figure_with_the_seconds_since_the_run_began():
 
 def run_of(folder, *, token="t", trial=7):  # noqa: S107
     """A run whose command is this process."""
-    me = process.Identity(os.getpid(), processes.started(os.getpid()))
+    me = process.Identity(os.getpid(), host_processes.started(os.getpid()))
     folder.mkdir(exist_ok=True)
     (folder / "running.json").write_bytes(msgspec.json.encode(process.Running(me, me)))
     told = SimpleNamespace(token=token, trial=None if trial is None else SimpleNamespace(trial_id=trial))

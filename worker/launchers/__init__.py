@@ -39,5 +39,5 @@ def engine_named(name: str) -> Engine | None:
     try:
         return ENGINES[name]
     except KeyError:
-        known = ", ".join((PROCESS, *ENGINES))
-        raise BadLauncher(f"STEADFAST_WORKER_LAUNCHER={name}: expected one of {known}") from None
+        names = ", ".join((PROCESS, *ENGINES))
+        raise BadLauncher(f"STEADFAST_WORKER_LAUNCHER={name}: expected one of {names}") from None

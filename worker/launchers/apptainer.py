@@ -57,17 +57,17 @@ class Apptainer:
         registry = container.registry
         if registry is None:
             return {}
-        found = {"USERNAME": registry.username, "PASSWORD": registry.password}
-        return {f"APPTAINER_DOCKER_{name}": value for name, value in found.items() if value}
+        secrets = {"USERNAME": registry.username, "PASSWORD": registry.password}
+        return {f"APPTAINER_DOCKER_{name}": value for name, value in secrets.items() if value}
 
     def unmet(self, container: Container) -> list[str]:
         """Containers share the host's network and its shared memory."""
-        found = []
+        problems = []
         if container.network != "host":
-            found.append("apptainer has no networks of its own: the task shares that of its host")
+            problems.append("apptainer has no networks of its own: the task shares that of its host")
         if container.registry is not None and not container.registry.username:
-            found.append("of environment.registry_auth apptainer uses `username` and `password` alone")
-        return found
+            problems.append("of environment.registry_auth apptainer uses `username` and `password` alone")
+        return problems
 
 
 def reference(image: str) -> str:

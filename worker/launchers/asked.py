@@ -71,7 +71,7 @@ def _asked(config: Mapping[str, Any], slots: Sequence[Slot], workdir: str) -> As
         image=image_of(environment.get("image"), slots),
         force_pull=bool(environment.get("force_pull_image")),
         registry=None if registry is None else msgspec.convert(_without_nothing(registry), Registry),
-        mounts=tuple(_mount(one, workdir) for one in config.get("bind_mounts") or ()),
+        mounts=tuple(_mount(entry, workdir) for entry in config.get("bind_mounts") or ()),
         shm_bytes=int(size_bytes(resources.get("shm_size") or SHM_BYTES)),
         ports=tuple(int(port) for port in (environment.get("ports") or {}).values()),
         add_capabilities=tuple(environment.get("add_capabilities") or ()),
@@ -93,22 +93,22 @@ def not_used(config: Mapping[str, Any], slots: Sequence[Slot], workdir: str) -> 
     It starts them in any case, also where nobody can tell what is asked for.
     """
     try:
-        one = asked(config, slots, workdir)
+        wanted = asked(config, slots, workdir)
     except Refused as error:
         return [str(error)]
-    found = []
-    if one.image:
-        found.append(
-            f"environment.image {one.image} is not used: this worker starts tasks as plain processes, "
+    unused = []
+    if wanted.image:
+        unused.append(
+            f"environment.image {wanted.image} is not used: this worker starts tasks as plain processes, "
             "with the Python of its host. The worker's operator may set STEADFAST_WORKER_LAUNCHER"
         )
-    found += [
+    unused += [
         f"bind_mounts: {mount.source} is not mounted at {mount.target}, as the task is a plain process: it "
         f"finds the folder at {mount.source}"
-        for mount in one.mounts
+        for mount in wanted.mounts
         if mount.source != mount.target
     ]
-    return found
+    return unused
 
 
 def check_image(image: str) -> str:
@@ -118,16 +118,16 @@ def check_image(image: str) -> str:
     return image
 
 
-def check_capabilities(one: Asked, settings: WorkerSettings) -> None:
+def check_capabilities(wanted: Asked, settings: WorkerSettings) -> None:
     """Raise `Refused` for what the operator has not allowed."""
     allowed = settings.worker_capabilities.upper().replace(",", " ").split()
-    for name in one.add_capabilities:
+    for name in wanted.add_capabilities:
         if name.upper() not in allowed:
             raise Refused(
-                f"environment.add_capabilities: {name} is not given to tasks of this worker. Whoever runs it "
-                "may add it to STEADFAST_WORKER_CAPABILITIES"
+                f"environment.add_capabilities: this worker does not give {name} to tasks. Remove it from "
+                "the configuration, or ask the worker's operator to add it to STEADFAST_WORKER_CAPABILITIES"
             )
-    for name in one.drop_capabilities:
+    for name in wanted.drop_capabilities:
         if not CAPABILITY.fullmatch(name):
             raise Refused(f"environment.drop_capabilities: {name!r} is no name of a capability")
 
@@ -187,11 +187,11 @@ def operators_words(settings: WorkerSettings) -> tuple[str, ...]:
     return tuple(shlex.split(settings.worker_container_options))
 
 
-def _mount(one: Mapping[str, Any], workdir: str) -> Mount:
+def _mount(entry: Mapping[str, Any], workdir: str) -> Mount:
     # A relative path is one in the working directory, as in 0.25.
-    target = posixpath.normpath(posixpath.join(workdir, one["container_path"]))
-    propagation = one.get("propagation") or ""
-    return Mount(one["host_path"], target, bool(one.get("read_only")), propagation)
+    target = posixpath.normpath(posixpath.join(workdir, entry["container_path"]))
+    propagation = entry.get("propagation") or ""
+    return Mount(entry["host_path"], target, bool(entry.get("read_only")), propagation)
 
 
 def _without_nothing(values: Mapping[str, Any]) -> dict[str, Any]:

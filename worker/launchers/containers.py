@@ -77,49 +77,49 @@ class Containers:
         self._roots = roots
         self._words = asked.operators_words(settings)
 
-    def lay_out(self, run_dir: Path, task: Task, wish: asked.Asked) -> Laid:
+    def lay_out(self, run_dir: Path, task: Task, wanted: asked.Asked) -> Laid:
         """Write down what a run needs of its container; raises `Refused`, or OSError from the disk."""
         unset = inside.write_variables(task.info_dir, task.variables)
-        container = self._container(run_dir, task, wish)
-        image = Image(container.image, wish.force_pull, wish.registry)
+        container = self._container(run_dir, task, wanted)
+        image = Image(container.image, wanted.force_pull, wanted.registry)
         if self._engine.look_command(container.image):
             write_whole(run_dir / FILE, msgspec.json.encode(image), lasting=False)
         environment = cli_environment(os.environ)
         # By these a run is known on the host, whoever started it.
-        known = dict(zip(PORTS, map(str, task.ports.all()), strict=True))
-        known[process.INFO_DIR] = str(task.info_dir)
+        ports_by_name = dict(zip(PORTS, map(str, task.ports.all()), strict=True))
+        ports_by_name[process.INFO_DIR] = str(task.info_dir)
         ending = self._engine.end_command(container.name)
         account = task.account if self._engine.as_task_user else None
         return Laid(
             argv=self._engine.command(container),
-            env={**environment, **known, **_home(account, task), **self._engine.secrets(container)},
+            env={**environment, **ports_by_name, **_home(account, task), **self._engine.secrets(container)},
             end=process.End(tuple(ending), environment) if ending else None,
             run_as=None if account is None else process.RunAs(account.uid, account.gid),
-            notices=[*_unset(unset), *_devices(wish), *self._engine.unmet(container)],
+            notices=[*_unset(unset), *_devices(wanted), *self._engine.unmet(container)],
         )
 
-    def _container(self, run_dir: Path, task: Task, wish: asked.Asked) -> Container:
+    def _container(self, run_dir: Path, task: Task, wanted: asked.Asked) -> Container:
         settings, account = self._settings, task.account
-        asked.check_capabilities(wish, settings)
+        asked.check_capabilities(wanted, settings)
         return Container(
             name=self.name_of(task.allocation_id),
             labels={LABEL: self._instance, "steadfast.allocation": task.allocation_id},
-            image=asked.check_image(wish.image or self._default_image(task)),
+            image=asked.check_image(wanted.image or self._default_image(task)),
             argv=inside.with_variables(task.argv, task.info_dir),
             workdir=str(task.workdir),
-            mounts=tuple(self._mounts(task, wish)),
+            mounts=tuple(self._mounts(task, wanted)),
             uid=os.geteuid() if account is None else account.uid,
             gid=os.getegid() if account is None else account.gid,
             gpus=task.gpus,
-            shm_bytes=wish.shm_bytes,
-            ports=(*task.ports.all(), *wish.ports),
+            shm_bytes=wanted.shm_bytes,
+            ports=(*task.ports.all(), *wanted.ports),
             network=settings.worker_container_network,
-            add_capabilities=wish.add_capabilities,
-            drop_capabilities=wish.drop_capabilities,
+            add_capabilities=wanted.add_capabilities,
+            drop_capabilities=wanted.drop_capabilities,
             options=self._words,
             id_file=str(run_dir / ID_FILE),
-            force_pull=wish.force_pull,
-            registry=wish.registry,
+            force_pull=wanted.force_pull,
+            registry=wanted.registry,
         )
 
     def name_of(self, allocation_id: str) -> str:
@@ -129,7 +129,7 @@ class Containers:
     def _default_image(self, task: Task) -> str:
         return self._settings.worker_image or DEFAULT_IMAGES["cuda" if task.gpus else "cpu"]
 
-    def _mounts(self, task: Task, wish: asked.Asked) -> list[Mount]:
+    def _mounts(self, task: Task, wanted: asked.Asked) -> list[Mount]:
         def check(mount: Mount) -> Mount:
             return asked.check_mount(mount, self._settings, task.account)
 
@@ -139,7 +139,7 @@ class Containers:
             storage = [] if task.storage["type"] == "directory" else [check(mount) for mount in storage]
         home = task.workdir.parent
         own = asked.run_mounts(home, task.info_dir, task.workdir)
-        every = [*own, *storage, *(check(mount) for mount in wish.mounts)]
+        every = [*own, *storage, *(check(mount) for mount in wanted.mounts)]
         # No two at one place: engines refuse that, and what the user asks for comes last.
         return list({mount.target: mount for mount in every}.values())
 
@@ -214,7 +214,7 @@ def _unset(names: Sequence[str]) -> list[str]:
     ]
 
 
-def _devices(wish: asked.Asked) -> list[str]:
-    if not wish.devices:
+def _devices(wanted: asked.Asked) -> list[str]:
+    if not wanted.devices:
         return []
     return ["resources.devices is not used: only who runs the worker gives devices to containers"]

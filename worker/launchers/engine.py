@@ -110,9 +110,9 @@ def cli_environment(inherited: Mapping[str, str]) -> dict[str, str]:
 
     The program has the rights of the worker: a user's `LD_PRELOAD` or `DOCKER_HOST` must never reach it.
     """
-    found = {
+    passed = {
         name: value
         for name, value in inherited.items()
         if name in _CLI_VARIABLES or name.startswith(_CLI_PREFIXES)
     }
-    return {"PATH": os.defpath, **found}
+    return {"PATH": os.defpath, **passed}

@@ -61,12 +61,12 @@ async def _run(command: Sequence[str]) -> tuple[int, str]:
     except OSError as error:
         return 127, f"{command[0]} cannot be started: {error.strerror}"
     try:
-        _, told = await process.communicate()
+        _, output = await process.communicate()
     except BaseException:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         raise
-    return process.returncode or 0, told.decode(errors="replace").strip()[-LONGEST:]
+    return process.returncode or 0, output.decode(errors="replace").strip()[-LONGEST:]
 
 
 def _write(folder: Path, image: Image) -> Path:
@@ -93,5 +93,5 @@ def entry(registry: Registry) -> dict[str, str]:
     """Credentials as engines read them from their configuration."""
     pair = f"{registry.username}:{registry.password}".encode()
     auth = registry.auth or (base64.b64encode(pair).decode() if registry.username else "")
-    found = {"auth": auth, "identitytoken": registry.identitytoken, "registrytoken": registry.registrytoken}
-    return {name: value for name, value in found.items() if value}
+    fields = {"auth": auth, "identitytoken": registry.identitytoken, "registrytoken": registry.registrytoken}
+    return {name: value for name, value in fields.items() if value}

@@ -7,8 +7,8 @@ import os
 import signal
 import time
 
+from services.kit.host_processes import descendants, send
 from worker.shim.lines import Lines
-from worker.shim.processes import descendants, send
 from worker.shim.spool import STDERR, STDOUT, Spool
 
 TYPE_CHECKING = False
@@ -89,9 +89,9 @@ class Command:
         if not data:
             self._close(fd, spool)
             return False
-        found = lines.feed(data)
-        if found:
-            spool.append(stream, found)
+        records = lines.feed(data)
+        if records:
+            spool.append(stream, records)
         return True
 
     def finish_output(self, spool: Spool) -> None:
@@ -101,9 +101,9 @@ class Command:
 
     def _close(self, fd: int, spool: Spool) -> None:
         stream, lines = self.outputs.pop(fd)
-        found = lines.finish()
-        if found:
-            spool.append(stream, found)
+        records = lines.finish()
+        if records:
+            spool.append(stream, records)
         os.close(fd)
 
     def forward(self, number: int) -> None:

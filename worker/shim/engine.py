@@ -18,11 +18,11 @@ def end(argv: list[str], env: dict[str, str], patience_s: float = 60.0) -> str:
     """
     deadline = time.monotonic() + patience_s
     while True:
-        said = _ask(argv, env)
-        if not said or any(word in said.lower() for word in GONE):
+        answer = _ask(argv, env)
+        if not answer or any(word in answer.lower() for word in GONE):
             return ""
         if time.monotonic() > deadline:
-            return f"the container may still run: {said[-200:]}"
+            return f"the container may still run: {answer[-200:]}"
         time.sleep(AGAIN_S)
 
 

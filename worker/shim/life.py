@@ -11,8 +11,8 @@ import signal
 import time
 from collections.abc import Callable
 
+from services.kit.host_processes import started
 from worker.shim.command import Became, CannotStart, Command
-from worker.shim.processes import started
 from worker.shim.spool import NOTICE, STDERR, Spool
 
 TYPE_CHECKING = False

@@ -71,5 +71,5 @@ def _head(line: bytes) -> bytes:
     # Long lines are rare, and the shim has to start fast.
     import re
 
-    found = re.match(_HEAD, line[:HEAD_BYTES])
-    return found[0] if found else b""
+    matched = re.match(_HEAD, line[:HEAD_BYTES])
+    return matched[0] if matched else b""

@@ -79,9 +79,9 @@ class Spool:
         self._end += len(records)
 
     def _roll(self) -> None:
-        kept = self._end - min(segments(self._folder), default=self._end)
-        if kept >= self._limit_bytes:
-            raise OSError(errno.EDQUOT, f"{kept} bytes wait already for the worker")
+        kept_bytes = self._end - min(segments(self._folder), default=self._end)
+        if kept_bytes >= self._limit_bytes:
+            raise OSError(errno.EDQUOT, f"{kept_bytes} bytes wait already for the worker")
         path = os.path.join(self._folder, segment_name(self._end))
         fresh = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         if self._file >= 0:

@@ -33,22 +33,22 @@ class Gpus:
         GPUs are numbered in the order of `uuids`, those that the run holds. One that does not answer is left
         out.
         """
-        found = dict[str, float]()
+        figures = dict[str, float]()
         if self._nvml is None:
-            return found
+            return figures
         for number, uuid in enumerate(uuids):
             with contextlib.suppress(Exception):
                 handle = self._nvml.nvmlDeviceGetHandleByUUID(uuid)
                 whole = f"{worker_id}.{number}"
-                found[f"gpu_percent.{whole}"] = float(self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu)
+                figures[f"gpu_percent.{whole}"] = float(self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu)
                 used = self._nvml.nvmlDeviceGetMemoryInfo(handle).used
-                found[f"gpu_memory_gb.{whole}"] = used / GIGA
-                self._add_processes(found, handle, names)
-        return found
+                figures[f"gpu_memory_gb.{whole}"] = used / GIGA
+                self._add_processes(figures, handle, names)
+        return figures
 
-    def _add_processes(self, found: dict[str, float], handle: Any, names: Mapping[int, str]) -> None:
-        for one in self._nvml.nvmlDeviceGetComputeRunningProcesses(handle):
+    def _add_processes(self, figures: dict[str, float], handle: Any, names: Mapping[int, str]) -> None:
+        for process in self._nvml.nvmlDeviceGetComputeRunningProcesses(handle):
             # Drivers in virtual machines do not tell how much.
-            if one.pid in names and one.usedGpuMemory is not None:
-                name = f"gpu_memory_gb.{names[one.pid]}"
-                found[name] = found.get(name, 0.0) + one.usedGpuMemory / GIGA
+            if process.pid in names and process.usedGpuMemory is not None:
+                name = f"gpu_memory_gb.{names[process.pid]}"
+                figures[name] = figures.get(name, 0.0) + process.usedGpuMemory / GIGA

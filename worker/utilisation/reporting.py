@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import ssl
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -52,15 +51,17 @@ class Watcher:
 
     async def look(self, runs: Mapping[str, Run]) -> None:
         """Sample each run of a trial once, and report it."""
-        self._samplers = {id: one for id, one in self._samplers.items() if id in runs}
+        self._samplers = {id: sampler for id, sampler in self._samplers.items() if id in runs}
         for run in list(runs.values()):
-            told = run.order.briefing
-            if told is None or told.trial is None or not told.token or run.done.is_set():
+            briefing = run.order.briefing
+            if briefing is None or briefing.trial is None or not briefing.token or run.done.is_set():
                 continue
             figures = await asyncio.to_thread(self._sample, run)
             if figures:
-                body = batches(figures, told.trial.trial_id, self._worker, run.order.started_at, time.time())
-                await self._report(body, told.token)
+                body = batches(
+                    figures, briefing.trial.trial_id, self._worker, run.order.started_at, time.time()
+                )
+                await self._report(body, briefing.token)
 
     def _sample(self, run: Run) -> dict[str, float]:
         try:
@@ -74,8 +75,8 @@ class Watcher:
         if sampler is None:
             uuids = [slot.uuid for slot in run.devices if slot.kind == "cuda"]
             sampler = self._samplers[run.id] = Sampler(self._worker, self._gpus, uuids)
-        found = processes_of(running.shim.pid, running.command.pid, run.folder / ID_FILE)
-        return sampler.sample(found - {running.shim.pid})
+        pids = processes_of(running.shim.pid, running.command.pid, run.folder / ID_FILE)
+        return sampler.sample(pids - {running.shim.pid})
 
     async def _report(self, body: dict[str, Any], token: str) -> None:
         try:
@@ -109,9 +110,9 @@ def poster(settings: WorkerSettings) -> Post:
     trust: dict[str, Any] = {}
     authority = settings.master_cert_file or settings.tls_ca
     if settings.master_url.startswith("https://"):
-        trust["ssl_context"] = ssl.create_default_context(
-            cafile=None if authority is None else str(authority)
-        )
+        if authority is not None:
+            # A path, which is read again for each connection: the file may have become another one.
+            trust["ca_certs"] = str(authority)
         if settings.master_cert_name:
             trust["assert_hostname"] = settings.master_cert_name
     pool = urllib3.PoolManager(timeout=TIMEOUT_S, retries=False, **trust)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from worker.shim import processes
+from services.kit import host_processes
 from worker.utilisation.gpus import Gpus
 
 PROC = Path("/proc")
@@ -54,19 +54,19 @@ class Sampler:
         """Figures by name: `cpu_cores.rank0`, `memory_gb.rank0`, and of GPUs what `Gpus` tells."""
         now = self._clock()
         seconds = max(now - self._at, 1e-9)
-        seen = {key: one for pid in pids if (found := self._look(pid)) for key, one in (found,)}
+        seen = {key: process for pid in pids if (looked := self._look(pid)) for key, process in (looked,)}
         figures = dict[str, float]()
-        for key, one in seen.items():
+        for key, process in seen.items():
             before = self._before.get(key)
-            spent = one.cpu_s - (before.cpu_s if before is not None else 0.0)
-            add(figures, f"cpu_cores.{one.name}", spent / seconds)
-            add(figures, f"memory_gb.{one.name}", one.memory_bytes / GIGA)
-        self._names = {key: one.name for key, one in seen.items()}
+            spent = process.cpu_s - (before.cpu_s if before is not None else 0.0)
+            add(figures, f"cpu_cores.{process.name}", spent / seconds)
+            add(figures, f"memory_gb.{process.name}", process.memory_bytes / GIGA)
+        self._names = {key: process.name for key, process in seen.items()}
         first, self._before, self._at = not self._before, seen, now
         if first:
             # What ran before the first look is no rate.
             figures = {name: value for name, value in figures.items() if not name.startswith("cpu")}
-        names = {pid: one.name for (pid, _), one in seen.items()}
+        names = {pid: process.name for (pid, _), process in seen.items()}
         return figures | self._gpus.sample(self._worker, self._uuids, names)
 
     def _look(self, pid: int) -> tuple[tuple[int, bytes], Seen] | None:
@@ -86,9 +86,9 @@ class Sampler:
             environment = (self._proc / str(pid) / "environ").read_bytes()
         except OSError:
             return self._worker
-        for one in environment.split(b"\0"):
-            if one.startswith(RANK) and one[len(RANK) :].isdigit():
-                return f"rank{int(one[len(RANK) :])}"
+        for variable in environment.split(b"\0"):
+            if variable.startswith(RANK) and variable[len(RANK) :].isdigit():
+                return f"rank{int(variable[len(RANK) :])}"
         return self._worker
 
 
@@ -102,12 +102,12 @@ def processes_of(shim: int, command: int, id_file: Path | None = None, proc: Pat
 
     Where `id_file` names a container, also those in it, which its engine has started elsewhere.
     """
-    found = processes.descendants(shim, command)
+    pids = host_processes.descendants(shim, command)
     try:
         id = id_file.read_bytes().strip() if id_file is not None else b""
     except OSError:
-        return found
-    return found | {pid for pid in processes.all_pids() if id and id in _control_groups(proc, pid)}
+        return pids
+    return pids | {pid for pid in host_processes.all_pids() if id and id in _control_groups(proc, pid)}
 
 
 def _control_groups(proc: Path, pid: int) -> bytes:

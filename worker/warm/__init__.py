@@ -11,6 +11,7 @@ on the stack.
 - `shadows`: what the code of an experiment would import in place of a package.
 - `nursery`: keeps the templates of one worker, within a budget of `memory`.
 - `template`: one of them, as the worker sees it.
+- `inside.ranks`: in the run of a launcher, a process that its ranks are forked from.
 - `inside`: what runs in the template itself; standard library only, and of the platform the shim alone.
 
 What cannot be started warm with the same result starts cold, and so does what finds no template ready.

@@ -117,9 +117,9 @@ class Nursery:
         """A run is over, and its slot is idle: take note of what it held."""
         if isinstance(wanted, Cold) or not self._most:
             return
-        said = await asyncio.to_thread(_said, run_dir / MODULES)
+        modules = await asyncio.to_thread(_said, run_dir / MODULES)
         shelf = self._shelf(wanted)
-        shelf.learn(reported_names(said))
+        shelf.learn(reported_names(modules))
         if shelf.lacks:
             self._stir.set()
 
@@ -154,13 +154,13 @@ class Nursery:
 
     def _end_some(self) -> None:
         now = time.monotonic()
-        short, there = self._memory.is_short(), self.templates
+        short, idle_templates = self._memory.is_short(), self.templates
         for shelf in self._shelves.values():
             if shelf.template is not None and (short or now - shelf.template.made_at > LIVES_S):
                 shelf.drop()
                 shelf.tried.clear()
-        if short and there:
-            log.warning("templates.ended", reason="memory is short", templates=there)
+        if short and idle_templates:
+            log.warning("templates.ended", reason="memory is short", templates=idle_templates)
 
     async def _make_one(self) -> None:
         """The one that was wanted last of those that are lacking."""

@@ -16,7 +16,7 @@ def importable(folder: Path) -> frozenset[str] | None:
 
     A script may put each of those on its path. None: there is too much to look through.
     """
-    found: set[str] = set()
+    names: set[str] = set()
     pending, left = [str(folder)], MOST_ENTRIES
     while pending:
         with os.scandir(pending.pop()) as entries:
@@ -26,12 +26,12 @@ def importable(folder: Path) -> frozenset[str] | None:
                     return None
                 if entry.is_dir():
                     if os.path.exists(os.path.join(entry.path, "__init__.py")):
-                        found.add(entry.name)
+                        names.add(entry.name)
                     elif not entry.is_symlink():
                         pending.append(entry.path)
                 elif entry.name.endswith(_SUFFIXES):
-                    found.add(entry.name.partition(".")[0])
-    return frozenset(found)
+                    names.add(entry.name.partition(".")[0])
+    return frozenset(names)
 
 
 def beside(script: Path) -> frozenset[str]:

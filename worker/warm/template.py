@@ -76,6 +76,7 @@ class Template:
             "arguments": wanted.arguments,
             "words": wanted.words,
             "through_shell": self._through_shell,
+            "ranks": wanted.ranks,
         }
         read, write = os.pipe()
         try:
@@ -103,14 +104,14 @@ async def make(key: Key, names: Sequence[str], modules: Sequence[str]) -> Templa
 
     `names` are variables that runs will have and it does not.
     """
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours, child_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     order = os.memfd_create("template")
     os.pwrite(order, msgspec.json.encode({"modules": modules, "names": names, "env": dict(key.env)}), 0)
     ours.setblocking(False)
     process = None
     try:
-        with theirs:
-            process = await asyncio.to_thread(_begin, key, theirs.fileno(), order)
+        with child_end:
+            process = await asyncio.to_thread(_begin, key, child_end.fileno(), order)
         report = await _reported(ours, order, process)
         return Template(process, ours, report)
     except BaseException:
@@ -159,8 +160,8 @@ async def _reported(control: socket.socket, order: int, process: subprocess.Pope
         async with asyncio.timeout(MAKE_S):
             ready = await asyncio.get_running_loop().sock_recv(control, 16)
         if not ready:
-            said = await asyncio.to_thread(streams[1].read, 4096)
-            raise NoTemplate(f"its interpreter ended: {said.decode(errors='replace')[-500:]}")
+            message = await asyncio.to_thread(streams[1].read, 4096)
+            raise NoTemplate(f"its interpreter ended: {message.decode(errors='replace')[-500:]}")
     except TimeoutError:
         raise NoTemplate(f"it was not ready within {MAKE_S:.0f} s") from None
     except OSError as error:

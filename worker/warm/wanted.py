@@ -13,8 +13,10 @@ import msgspec
 from det_contracts.expconf import is_secret_name
 from worker.environment import PORTS
 from worker.warm import shadows
+from worker.warm.inside.ranks import PER_RANK
 
 SHELL = ("sh", "-c")
+LAUNCHER = "determined.launch.torch_distributed"
 PYTHONS = ("python", "python3")
 PLAIN = re.compile(r"[\w./=:,@%+-]+(?: +[\w./=:,@%+-]+)*")
 """A command that every shell takes as the words that it is."""
@@ -66,6 +68,8 @@ class Wanted(msgspec.Struct, frozen=True):
     """Variables that are not the template's: a package that asks for one while it is imported starts cold."""
     importable: frozenset[str] = frozenset()
     """What its code could import in place of a package."""
+    ranks: bool = False
+    """Whether it is a launcher whose ranks may be forked, too."""
 
     @property
     def words(self) -> list[str]:
@@ -78,6 +82,20 @@ class Cold(msgspec.Struct, frozen=True):
     """Why a run starts cold."""
 
     reason: str
+
+
+def rank_variables(argv: Sequence[str], env: Mapping[str, str], slots: int) -> dict[str, str]:
+    """What torch's launcher adds to the environment of all ranks, where it starts several.
+
+    Libraries look for it when they are loaded, which in a template is before the launcher runs.
+    """
+    return {"OMP_NUM_THREADS": "1"} if slots > 1 and _launches(argv) and "OMP_NUM_THREADS" not in env else {}
+
+
+def _launches(argv: Sequence[str]) -> bool:
+    """Whether a command is torch's launcher, with one rank for each slot."""
+    _, words = _words(argv)
+    return words[0:1] == ["python3"] and words[1:3] == ["-m", LAUNCHER] and "--" not in words
 
 
 def wanted(argv: Sequence[str], env: Mapping[str, str], cwd: Path, user: str) -> Wanted | Cold:
@@ -100,7 +118,9 @@ def wanted(argv: Sequence[str], env: Mapping[str, str], cwd: Path, user: str) ->
         own |= shadows.beside(cwd / main)
     shared = {name: value for name, value in env.items() if not _is_per_run(name)}
     key = Key(user, (*shell, *words[:flags]), tuple(shared.items()))
-    return Wanted(key, main, is_module, tuple(arguments), tuple(env.keys() - shared.keys()), own)
+    ranks = _launches(argv)
+    names = {*(env.keys() - shared.keys()), *(PER_RANK if ranks else ())}
+    return Wanted(key, main, is_module, tuple(arguments), tuple(names), own, ranks)
 
 
 def _is_script(cwd: Path, main: str) -> bool:
@@ -135,8 +155,8 @@ def _speaks_against(env: Mapping[str, str], cwd: Path) -> str:
 
 def reported_names(text: bytes) -> list[str]:
     """Names of modules as a script left them: of these, which may be anything, those that can be names."""
-    found = (line.decode("ascii", "replace") for line in text.splitlines()[:MOST_MODULES])
-    return list(dict.fromkeys(name for name in found if NAME.fullmatch(name)))
+    texts = (line.decode("ascii", "replace") for line in text.splitlines()[:MOST_MODULES])
+    return list(dict.fromkeys(name for name in texts if NAME.fullmatch(name)))
 
 
 def is_switched_off(config: Mapping[str, Any]) -> bool:

@@ -23,12 +23,12 @@ def trial_class(checkpoint: pathlib.Path, name: str) -> Any:
     module, _, path = name.partition(":")
     try:
         with import_from_path(checkpoint / FOLDER):
-            found: Any = importlib.import_module(module)
+            member: Any = importlib.import_module(module)
             for part in path.split("."):
-                found = getattr(found, part)
+                member = getattr(member, part)
     except Exception as error:
         raise ValueError(f"the trial class '{name}' of the checkpoint cannot be imported: {error}") from error
-    return found
+    return member
 
 
 class Code:
@@ -92,6 +92,6 @@ def _is_stored(path: pathlib.Path, storage: pathlib.Path) -> bool:
     return True
 
 
-def _same(one: pathlib.Path, other: pathlib.Path) -> bool:
-    first, second = one.stat(), other.stat()
+def _same(path: pathlib.Path, other: pathlib.Path) -> bool:
+    first, second = path.stat(), other.stat()
     return (first.st_size, first.st_mtime_ns) == (second.st_size, second.st_mtime_ns)

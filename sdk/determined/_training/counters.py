@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import msgspec
 
 
@@ -16,3 +19,14 @@ class Counters(msgspec.Struct):
     last_ckpt: int = 0
     step_id: int = 0
     """Windows so far."""
+
+    def resumed(self, stored: Mapping[str, Any]) -> Counters | None:
+        """Return the counters of a checkpoint; None for another trial's, from which only the weights count.
+
+        Args:
+            stored: Counters by name, as a checkpoint holds them. Names that are unknown here are ignored.
+        """
+        if stored.get("trial_id") != self.trial_id:
+            return None
+        known = {name: stored[name] for name in self.__struct_fields__ if name in stored}
+        return msgspec.structs.replace(self, **known)

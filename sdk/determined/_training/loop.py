@@ -12,7 +12,7 @@ import contextlib
 import logging
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from determined import core
@@ -63,6 +63,27 @@ class BoundaryLoop(abc.ABC):
         searcher = (settings.exp_conf or {}).get("searcher") or {}
         self._metric: str | None = searcher.get("metric")
         self._smaller_is_better: bool = searcher.get("smaller_is_better", True)
+
+    def _resume_counters(self, stored: Mapping[str, Any], steps_completed: int) -> bool:
+        """Go on counting where the checkpoint of this trial was; another trial's leaves the counters alone.
+
+        Args:
+            stored: The counters that the checkpoint holds.
+            steps_completed: Batches that the cluster counts for the trial; not used off cluster.
+
+        Returns:
+            Whether the checkpoint is of this trial.
+        """
+        resumed = self._counters.resumed(stored)
+        if resumed is None:
+            return False
+        self._counters = resumed
+        if not self._local:
+            self._counters.batches_trained = steps_completed
+            last_validation = self._core.train._get_last_validation()
+            if last_validation is not None:
+                self._counters.last_val = last_validation
+        return True
 
     # -- what a framework defines
 

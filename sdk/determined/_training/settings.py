@@ -53,12 +53,12 @@ class Settings:
 
     def hparam(self, name: str) -> Any:
         """One hyperparameter; ValueError for an unknown name."""
-        found = self.all_hparams()
-        if name not in found:
-            raise ValueError(f"there is no hyperparameter '{name}', there are: {', '.join(sorted(found))}")
+        hparams = self.all_hparams()
+        if name not in hparams:
+            raise ValueError(f"there is no hyperparameter '{name}', there are: {', '.join(sorted(hparams))}")
         if name == BATCH_SIZE:
             logger.warning("use get_per_slot_batch_size() or get_global_batch_size() for the batch size")
-        return found[name]
+        return hparams[name]
 
     @property
     def batch_sizes(self) -> tuple[int, int]:

@@ -18,13 +18,13 @@ _USER = arg("--user", metavar="NAME", help="of another user; for administrators"
 
 def list_sessions(session: Session, args: argparse.Namespace) -> None:
     """Where a user is logged in."""
-    found = session.get(_sessions_of(session, args.user))["sessions"]
+    sessions = session.get(_sessions_of(session, args.user))["sessions"]
     if args.json:
-        output.print_json(found)
+        output.print_json(sessions)
         return
     headers = ["Session Id", "Logged in", "Expires", "From", "Client", "Current"]
     fields = ("id", "openedAt", "expiresAt", "address", "client", "current")
-    output.table(headers, [[one[field] for field in fields] for one in found])
+    output.table(headers, [[entry[field] for field in fields] for entry in sessions])
 
 
 def revoke_session(session: Session, args: argparse.Namespace) -> None:
@@ -50,18 +50,18 @@ def create(session: Session, args: argparse.Namespace) -> None:
 
 def list_tokens(session: Session, args: argparse.Namespace) -> None:
     """The tokens of a user, of which none is shown itself."""
-    found = _tokens(session, args.user)
+    tokens = _tokens(session, args.user)
     if args.json:
-        output.print_json(found)
+        output.print_json(tokens)
         return
     headers = ["Token Id", "Name", "Scope", "Created", "Expires"]
     fields = ("id", "name", "scope", "createdAt", "expiry")
-    output.table(headers, [[one[field] for field in fields] for one in found])
+    output.table(headers, [[token[field] for field in fields] for token in tokens])
 
 
 def revoke(session: Session, args: argparse.Namespace) -> None:
     """Refuse a token from now on."""
-    ids = [one["id"] for one in _tokens(session, args.user) if args.token in (one["id"], one["name"])]
+    ids = [token["id"] for token in _tokens(session, args.user) if args.token in (token["id"], token["name"])]
     if not ids:
         raise Failure(f"there is no token '{args.token}'; 'det token list' shows those there are")
     for id in ids:
@@ -71,8 +71,8 @@ def revoke(session: Session, args: argparse.Namespace) -> None:
 
 def _tokens(session: Session, user: str | None) -> list[dict[str, Any]]:
     asked = {"username": user} if user else None
-    found: list[dict[str, Any]] = session.get("/api/v1/tokens", asked)["tokenInfo"]
-    return found
+    tokens: list[dict[str, Any]] = session.get("/api/v1/tokens", asked)["tokenInfo"]
+    return tokens
 
 
 def _sessions_of(session: Session, user: str | None) -> str:

@@ -20,12 +20,14 @@ FORMATS = (
 
 def list_agents(session: Session, args: argparse.Namespace) -> None:
     """The machines of the cluster."""
-    found = [_record(one) for one in session.get("/api/v1/agents")["agents"]]
+    agents = [_record(agent) for agent in session.get("/api/v1/agents")["agents"]]
     if args.json:
-        output.print_json(found)
+        output.print_json(agents)
         return
     headers = ["Agent ID", "Version", "Registered Time", "Slots", "Containers", "Resource Pool", "Enabled"]
-    output.table([*headers, "Draining", "Addresses"], [list(one.values()) for one in found], as_csv=args.csv)
+    output.table(
+        [*headers, "Draining", "Addresses"], [list(agent.values()) for agent in agents], as_csv=args.csv
+    )
 
 
 def _record(agent: dict[str, Any]) -> dict[str, Any]:
@@ -54,8 +56,8 @@ def disable(session: Session, args: argparse.Namespace) -> None:
     chosen = _chosen(session, args)
     for id in chosen:
         session.post(f"/api/v1/agents/{id}/disable", {"drain": args.drain})
-        told = "Draining" if args.drain else "Disabled"
-        print(f"{told} agent {id}", file=sys.stderr if args.csv or args.json else sys.stdout)
+        outcome = "Draining" if args.drain else "Disabled"
+        print(f"{outcome} agent {id}", file=sys.stderr if args.csv or args.json else sys.stdout)
     if args.drain:
         _list_running(session, chosen, args)
 
@@ -71,7 +73,7 @@ def _chosen(session: Session, args: argparse.Namespace) -> list[str]:
 def _list_running(session: Session, agent_ids: list[str], args: argparse.Namespace) -> None:
     """Tasks that are still on some agents."""
     tasks = session.get("/api/v1/tasks")["allocationIdToSummary"]
-    running = {id: one for id, one in tasks.items() if set(agents_of(one)) & set(agent_ids)}
+    running = {id: task for id, task in tasks.items() if set(agents_of(task)) & set(agent_ids)}
     if not running and not (args.json or args.csv):
         print("No tasks in progress on draining agents.")
         return

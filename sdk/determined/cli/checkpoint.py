@@ -15,10 +15,10 @@ _YES = arg("-y", "--yes", action="store_true", help="do not ask")
 
 
 def _uuids(text: str) -> list[str]:
-    found = [part.strip() for part in text.split(",") if part.strip()]
-    if not found:
+    uuids = [part.strip() for part in text.split(",") if part.strip()]
+    if not uuids:
         raise argparse.ArgumentTypeError("name at least one checkpoint; several are separated by commas")
-    return found
+    return uuids
 
 
 _UUIDS = arg("uuids", type=_uuids, metavar="UUIDS", help="one id, or several with commas")
@@ -26,15 +26,15 @@ _UUIDS = arg("uuids", type=_uuids, metavar="UUIDS", help="one id, or several wit
 
 def describe(session: Session, args: argparse.Namespace) -> None:
     """Where a checkpoint comes from and what is known about it."""
-    found = session.get(f"/api/v1/checkpoints/{args.uuid}")["checkpoint"]
-    training, metadata = found.get("training") or {}, found.get("metadata") or {}
+    checkpoint = session.get(f"/api/v1/checkpoints/{args.uuid}")["checkpoint"]
+    training, metadata = checkpoint.get("training") or {}, checkpoint.get("metadata") or {}
     metrics = (training.get("validationMetrics") or {}).get("avgMetrics")
     row = [
         training.get("experimentId"),
         training.get("trialId"),
         metadata.get("steps_completed"),
-        formatting.when(found.get("reportTime")),
-        found["uuid"],
+        formatting.when(checkpoint.get("reportTime")),
+        checkpoint["uuid"],
         formatting.compact(metrics),
         formatting.compact(metadata),
     ]
@@ -46,9 +46,9 @@ def download(session: Session, args: argparse.Namespace) -> None:
     """Bring the files here; a directory that holds them already is left as it is."""
     from determined.experimental import _checkpoint
 
-    found = _checkpoint.get(session, args.uuid)
-    path = downloads.fetch(found, args.output_dir, args.mode, args.quiet)
-    downloads.show([(found, path)], args.quiet)
+    checkpoint = _checkpoint.get(session, args.uuid)
+    path = downloads.fetch(checkpoint, args.output_dir, args.mode, args.quiet)
+    downloads.show([(checkpoint, path)], args.quiet)
 
 
 def delete(session: Session, args: argparse.Namespace) -> None:

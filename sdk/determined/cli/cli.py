@@ -30,6 +30,7 @@ from determined.cli import (
     quota,
     rbac,
     resource_pool,
+    resources,
     shell,
     slot,
     task,
@@ -40,11 +41,12 @@ from determined.cli import (
     user,
     user_group,
     version,
+    webhook,
     why,
     workspace,
 )
 from determined.cli.failure import Failure
-from determined.cli.grammar import Found, Noun, UsageError, Verb, find, help_of, read
+from determined.cli.grammar import Match, Noun, UsageError, Verb, find, help_of, read
 from determined.common.api import errors
 
 ROOT = Noun(
@@ -65,6 +67,7 @@ ROOT = Noun(
         preview.VERB,
         workspace.PROJECT,
         resource_pool.NOUN,
+        resources.NOUN,
         shell.NOUN,
         slot.NOUN,
         task.NOUN,
@@ -74,6 +77,7 @@ ROOT = Noun(
         trial.NOUN,
         user.NOUN,
         version.VERB,
+        webhook.NOUN,
         why.VERB,
         workspace.WORKSPACE,
         rbac.NOUN,
@@ -130,14 +134,14 @@ def _run(argv: Sequence[str]) -> int:
         print(f"det {__version__}")
         return 0
     try:
-        found = find(ROOT, ["help", *options.words] if options.help else options.words)
+        chosen = find(ROOT, ["help", *options.words] if options.help else options.words)
     except UsageError as error:
         output.complain(str(error))
         return 2
-    if found.help or isinstance(found.node, Noun):
-        print(help_of(found) + (_GLOBAL if found.node is ROOT else ""), end="")
+    if chosen.help or isinstance(chosen.node, Noun):
+        print(help_of(chosen) + (_GLOBAL if chosen.node is ROOT else ""), end="")
         return 0
-    return _carry_out(found, found.node, options)
+    return _carry_out(chosen, chosen.node, options)
 
 
 def _globals() -> argparse.ArgumentParser:
@@ -153,10 +157,10 @@ def _globals() -> argparse.ArgumentParser:
     return made
 
 
-def _carry_out(found: Found, verb: Verb, options: argparse.Namespace) -> int:
+def _carry_out(chosen: Match, verb: Verb, options: argparse.Namespace) -> int:
     from determined.cli.connection import open_session
 
-    args = read(found.path, verb, found.rest)
+    args = read(chosen.path, verb, chosen.rest)
     try:
         with open_session(verb, options.master, options.user, verb.offline(args)) as session:
             return verb.run(session, args) or 0

@@ -58,7 +58,7 @@ def following(root: Noun, typed: Sequence[str]) -> list[str]:
         if node is root and word in _WITH_VALUE:
             next(words, None)
         elif isinstance(node, Noun) and not word.startswith("-"):
-            child = next((one for one in node.children if word in one.names.split()), None)
+            child = next((noun for noun in node.children if word in noun.names.split()), None)
             if child is None:
                 return []
             node = child
@@ -70,10 +70,18 @@ def following(root: Noun, typed: Sequence[str]) -> list[str]:
 
 def _options(verb: Verb) -> list[str]:
     args = [
-        one for item in verb.args for one in _single(item) if one.options.get("help") != argparse.SUPPRESS
+        argument
+        for item in verb.args
+        for argument in _single(item)
+        if argument.options.get("help") != argparse.SUPPRESS
     ]
-    long = [name for one in args for name in one.names if name.startswith("--")]
-    choices = [str(value) for one in args if not one.names[0].startswith("-") for value in _choices(one)]
+    long = [name for argument in args for name in argument.names if name.startswith("--")]
+    choices = [
+        str(value)
+        for argument in args
+        if not argument.names[0].startswith("-")
+        for value in _choices(argument)
+    ]
     return choices + long + ["--help"]
 
 
@@ -81,9 +89,9 @@ def _single(item: Arg | OneOf) -> Sequence[Arg]:
     return item.args if isinstance(item, OneOf) else (item,)
 
 
-def _choices(one: Arg) -> Sequence[object]:
-    found: Sequence[object] = one.options.get("choices") or ()
-    return found
+def _choices(argument: Arg) -> Sequence[object]:
+    choices: Sequence[object] = argument.options.get("choices") or ()
+    return choices
 
 
 VERB = Verb(

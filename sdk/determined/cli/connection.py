@@ -87,10 +87,10 @@ def _hint(master: str) -> None:
 
 
 def _compare(version: str) -> None:
-    theirs, ours = _release(version), _release(__version__)
-    if theirs == ours:
+    master_release, ours = _release(version), _release(__version__)
+    if master_release == ours:
         return
-    age = "older" if ours < theirs else "newer"
+    age = "older" if ours < master_release else "newer"
     output.warn(
         f"This det ({__version__}) is {age} than the master ({version}); they may misunderstand each other."
     )

@@ -1,64 +1,40 @@
-"""`det deploy local`: a cluster on this machine (client spec, section 7); `slurm`: workers elsewhere.
-
-The platform is another distribution; it is started as a command and never imported.
-"""
+"""`det deploy local`: a cluster on this machine (client spec, section 7)."""
 
 from __future__ import annotations
 
 import argparse
-import os
 import platform
-import subprocess
 import sys
 from pathlib import Path
 
-from determined import yamlfile
 from determined.cli import output
+from determined.cli.deploy_elsewhere import CLUSTER_NAME, INITIAL_PASSWORD, KUBERNETES, MASTER_PORT, SLURM
 from determined.cli.failure import Failure
 from determined.cli.grammar import Arg, Noun, OneOf, Run, Verb, arg, one_of
+from determined.cli.platform_command import run_platform
 from determined.transport.rest import Session
 
-_NAME = arg("--cluster-name", default="determined", metavar="NAME", help="default: determined")
 _DELETE = arg("--delete-db", action="store_true", help="forget everything the cluster knows")
 
 _IGNORED_VALUES = ("--det-version", "--db-password", "--image-repo-prefix", "--auto-work-dir")
 _IGNORED_OF_AGENTS = ("--det-version", "--image-repo-prefix")
-_RIGHTS = ("basic", "rbac")
 _IGNORED_SWITCHES = ("--no-autorestart", "--no-preflight-checks")
-
-# A parent that is not there raises, which is status 1 as well.
-_FIND_PLATFORM = "import importlib.util as u, sys; sys.exit(not u.find_spec('services.local.__main__'))"
 
 
 def cluster_up(session: Session, args: argparse.Namespace) -> int:
     """Start a cluster and return when it answers; one of its name that runs is replaced with --force."""
     _note_ignored(args)
-    words = ["up", "--name", args.cluster_name, "--port", str(args.master_port), "--agents", str(args.agents)]
+    words = ["up", "--name", args.cluster_name, "--agents", str(args.agents)]
+    words += ["--port", str(args.master_port)] if args.master_port is not None else []
     words += ["--slots", str(args.slots)] if args.slots is not None else []
     words += ["--no-gpu"] if not args.gpu else []
     words += ["--storage", str(args.storage_host_path.resolve())] if args.storage_host_path else []
+    words += ["--master-config", str(args.master_config_path.resolve())] if args.master_config_path else []
     words += ["--delete-db"] if args.delete_db else []
     words += ["--force"] if args.force else []
     words += ["--host", args.host] if args.host else []
     words += ["--tls"] if args.tls else []
-    return _platform(words, **_first_password(args), **_rights(args.master_config_path))
-
-
-def _rights(path: Path | None) -> dict[str, str]:
-    """Of the configuration of a master, how it says that rights are judged; the rest is not read."""
-    if path is None:
-        return {}
-    try:
-        found = yamlfile.load(path)
-    except (OSError, yamlfile.YamlProblem) as error:
-        raise Failure(f"cannot read --master-config-path: {error}") from None
-    for name in ("security", "authz", "type"):
-        found = found.get(name) if isinstance(found, dict) else None
-    if found is None:
-        return {}
-    if found not in _RIGHTS:
-        raise Failure(f"{path}: security.authz.type must be one of {', '.join(_RIGHTS)}, not {found!r}")
-    return {"STEADFAST_AUTHZ": found}
+    return run_platform(words, **_first_password(args))
 
 
 def _first_password(args: argparse.Namespace) -> dict[str, str]:
@@ -69,7 +45,7 @@ def _first_password(args: argparse.Namespace) -> dict[str, str]:
 
 def cluster_down(session: Session, args: argparse.Namespace) -> int:
     """Stop a cluster and keep its data; one that does not run is no error."""
-    return _platform(["down", "--name", args.cluster_name] + (["--delete-db"] if args.delete_db else []))
+    return run_platform(["down", "--name", args.cluster_name] + (["--delete-db"] if args.delete_db else []))
 
 
 def master_up(session: Session, args: argparse.Namespace) -> int:
@@ -91,33 +67,35 @@ def agent_up(session: Session, args: argparse.Namespace) -> int:
     words = ["agent-up", args.master_host, "--port", str(args.master_port), "--agent-name", args.agent_name]
     words += ["--pool", args.agent_resource_pool]
     words += ["--slots", str(args.slots)] if args.slots is not None else []
-    return _platform(words + ([] if args.gpu else ["--no-gpu"]))
+    return run_platform(words + ([] if args.gpu else ["--no-gpu"]))
 
 
 def agent_down(session: Session, args: argparse.Namespace) -> int:
     """Stop an agent that `agent-up` started, or all of them."""
-    return _platform(["agent-down", "--agent-name", args.agent_name] + (["--all"] if args.all else []))
+    return run_platform(["agent-down", "--agent-name", args.agent_name] + (["--all"] if args.all else []))
 
 
 def logs(session: Session, args: argparse.Namespace) -> int:
     """Show what the programs of a cluster print."""
-    return _platform(["logs", "--name", args.cluster_name] + (["--no-follow"] if args.no_follow else []))
+    return run_platform(["logs", "--name", args.cluster_name] + (["--no-follow"] if args.no_follow else []))
 
 
 def status(session: Session, args: argparse.Namespace) -> int:
     """Show the programs of a cluster, and what is wrong with each."""
-    return _platform(["status", "--name", args.cluster_name])
+    return run_platform(["status", "--name", args.cluster_name])
 
 
 def backup(session: Session, args: argparse.Namespace) -> int:
     """Copy a cluster that runs into a folder."""
-    return _platform(["backup", "--name", args.cluster_name, str(args.folder.resolve()), *_key(args)])
+    return run_platform(["backup", "--name", args.cluster_name, str(args.folder.resolve()), *_key(args)])
 
 
 def restore(session: Session, args: argparse.Namespace) -> int:
     """Make a cluster of a backup, and start it."""
     port = ["--port", str(args.master_port)] if args.master_port is not None else []
-    return _platform(["restore", "--name", args.cluster_name, str(args.folder.resolve()), *_key(args), *port])
+    return run_platform(
+        ["restore", "--name", args.cluster_name, str(args.folder.resolve()), *_key(args), *port]
+    )
 
 
 def _key(args: argparse.Namespace) -> list[str]:
@@ -130,29 +108,11 @@ def elsewhere(session: Session, args: argparse.Namespace) -> int:
 
 
 def _note_ignored(args: argparse.Namespace) -> None:
-    if args.master_config_path:
-        output.warn("Note: of --master-config-path only security.authz.type is read.")
     for option in (*_IGNORED_VALUES, *_IGNORED_SWITCHES):
         if getattr(args, option.strip("-").replace("-", "_")):
             output.warn(f"Note: {option} is ignored, the cluster runs without containers.")
 
 
-def slurm_worker(session: Session, args: argparse.Namespace) -> int:
-    """Print the script by which a worker of a pool is submitted to Slurm."""
-    chosen = ["--worker-id", args.worker_id] if args.worker_id else []
-    return _platform([str(args.pools), args.pool, *chosen], module="services.provisioner.show")
-
-
-def _platform(words: list[str], module: str = "services.local", **variables: str) -> int:
-    # -P: a user's own folder called `services` in the working directory must not be taken for the platform.
-    python = [sys.executable, "-P"]
-    if subprocess.run([*python, "-c", _FIND_PLATFORM], stderr=subprocess.DEVNULL, check=False).returncode:
-        raise Failure("the platform is not installed here; install it with: pip install steadfast")
-    command = [*python, "-m", module, *words]
-    return subprocess.run(command, env={**os.environ, **variables}, check=False).returncode
-
-
-_PORT = arg("--master-port", type=int, default=8080, metavar="PORT", help="default: 8080")
 _GPU: tuple[Arg | OneOf, ...] = (
     one_of(
         arg(
@@ -166,19 +126,15 @@ _GPU: tuple[Arg | OneOf, ...] = (
     arg("--slots", type=int, metavar="N", help="artificial slots per agent instead of what it finds"),
 )
 _MASTER_ARGS: tuple[Arg | OneOf, ...] = (
-    _PORT,
+    arg("--master-port", type=int, metavar="PORT", help="default: 8080, or what the configuration says"),
     one_of(
         arg("--storage-host-path", type=Path, metavar="DIR", help="where checkpoints go"),
-        arg("--master-config-path", type=Path, metavar="FILE", help=argparse.SUPPRESS),
+        arg("--master-config-path", type=Path, metavar="FILE", help="configuration of a 0.25 master"),
     ),
     _DELETE,
     arg("--tls", action="store_true", help="encrypt, with certificates of the cluster's own authority"),
     arg("--host", metavar="ADDRESS", help="address to listen on; default: 127.0.0.1, this machine alone"),
-    arg(
-        "--initial-user-password",
-        metavar="PASSWORD",
-        help="of 'admin' and 'determined', if they have none; or set STEADFAST_INITIAL_PASSWORD",
-    ),
+    INITIAL_PASSWORD,
     arg("--force", action="store_true", help="replace one of this name that runs, and end what runs in it"),
     *(arg(option, metavar="X", help=argparse.SUPPRESS) for option in _IGNORED_VALUES),
     *(arg(option, action="store_true", help=argparse.SUPPRESS) for option in _IGNORED_SWITCHES),
@@ -208,8 +164,8 @@ def _verb(names: str, help: str, run: Run, *args: Arg | OneOf) -> Verb:
 
 
 _LOCAL = (
-    _verb("cluster-up", "start a cluster", cluster_up, _NAME, _AGENTS, *_GPU, *_MASTER_ARGS),
-    _verb("cluster-down", "stop a cluster", cluster_down, _NAME, _DELETE),
+    _verb("cluster-up", "start a cluster", cluster_up, CLUSTER_NAME, _AGENTS, *_GPU, *_MASTER_ARGS),
+    _verb("cluster-down", "stop a cluster", cluster_down, CLUSTER_NAME, _DELETE),
     _verb("master-up", "start a cluster without agents", master_up, _MASTER_NAME, _OF, *_MASTER_ARGS),
     _verb("master-down", "stop a cluster", master_down, _MASTER_NAME, _OF, _DELETE),
     _verb(
@@ -217,7 +173,7 @@ _LOCAL = (
         "add an agent to a cluster",
         agent_up,
         arg("master_host", help="host of the master: this machine"),
-        _PORT,
+        MASTER_PORT,
         _AGENT_NAME,
         arg("--agent-resource-pool", default="default", metavar="POOL", help="default: default"),
         arg("--agent-config-path", type=Path, metavar="FILE", help=argparse.SUPPRESS),
@@ -234,34 +190,23 @@ _LOCAL = (
         _OF,
         arg("--all", action="store_true", help="all that agent-up started"),
     ),
-    _verb("backup", "copy a cluster that runs into a folder", backup, _FOLDER, _KEY, _NAME),
+    _verb("backup", "copy a cluster that runs into a folder", backup, _FOLDER, _KEY, CLUSTER_NAME),
     _verb(
         "restore",
         "make a cluster of a backup, and start it",
         restore,
         _FOLDER,
         _KEY,
-        _NAME,
+        CLUSTER_NAME,
         arg("--master-port", type=int, metavar="PORT", help="default: as before"),
     ),
-    _verb("status", "show whether a cluster's programs are well", status, _NAME),
+    _verb("status", "show whether a cluster's programs are well", status, CLUSTER_NAME),
     _verb(
         "logs",
         "show the logs of a cluster's programs",
         logs,
-        _NAME,
+        CLUSTER_NAME,
         arg("--no-follow", action="store_true", help="only what there is"),
-    ),
-)
-
-_SLURM = (
-    _verb(
-        "worker",
-        "print the script that submits a worker: det deploy slurm worker pools.yaml POOL | sbatch",
-        slurm_worker,
-        arg("pools", type=Path, help="file with the resource pools"),
-        arg("pool", help="a pool whose provider is slurm"),
-        arg("--worker-id", metavar="ID", help="default: POOL-by-hand"),
     ),
 )
 
@@ -270,7 +215,8 @@ NOUN = Noun(
     "start and stop clusters",
     (
         Noun("local", "run a cluster on this machine", _LOCAL),
-        Noun("slurm", "run workers as jobs of Slurm", _SLURM),
+        SLURM,
+        KUBERNETES,
         *(
             Verb(name, f"deploy to {name}", elsewhere, login=False, check=False, anything=True)
             for name in ("aws", "gcp", "gke")

@@ -44,41 +44,45 @@ def fetch(checkpoint: Checkpoint, path: Path | None, mode: str, quiet: bool) -> 
     from determined.experimental._enums import DownloadMode
 
     target = path or Path("checkpoints", checkpoint.uuid)
-    known = (errors.NoDirectStorageAccess, errors.CheckpointStateException, errors.CheckpointNotFound)
+    expected_errors = (
+        errors.NoDirectStorageAccess,
+        errors.CheckpointStateException,
+        errors.CheckpointNotFound,
+    )
     with _bar(target, sum(checkpoint.resources.values()), hidden=quiet):
         try:
             return checkpoint.download(target, DownloadMode(mode))
-        except (*known, OSError, ValueError, NotImplementedError) as error:
+        except (*expected_errors, OSError, ValueError, NotImplementedError) as error:
             raise Failure(str(error)) from error
 
 
-def show(found: Sequence[tuple[Checkpoint, str]], quiet: bool) -> None:
+def show(downloaded: Sequence[tuple[Checkpoint, str]], quiet: bool) -> None:
     """Tell what was downloaded where."""
     if quiet:
-        for _, path in found:
+        for _, path in downloaded:
             print(path)
         return
     print("Local checkpoint path:")
-    for _, path in found:
+    for _, path in downloaded:
         print(path)
     print()
     headers = ["Experiment ID", "Trial ID", "Steps Completed", "Report Time", "Checkpoint UUID"]
     headers += ["Validation Metrics", "Metadata", "Size"]
-    output.table(headers, [_row(checkpoint) for checkpoint, _ in found])
+    output.table(headers, [_row(checkpoint) for checkpoint, _ in downloaded])
 
 
-def _row(one: Checkpoint) -> list[object]:
-    training = one.training
+def _row(checkpoint: Checkpoint) -> list[object]:
+    training = checkpoint.training
     metrics = training.validation_metrics.get("avgMetrics") if training else None
     return [
         training.experiment_id if training else None,
         training.trial_id if training else None,
-        one.metadata.get("steps_completed"),
-        formatting.when(one.report_time),
-        one.uuid,
+        checkpoint.metadata.get("steps_completed"),
+        formatting.when(checkpoint.report_time),
+        checkpoint.uuid,
         formatting.compact(metrics),
-        formatting.compact(one.metadata),
-        formatting.size(sum(one.resources.values())),
+        formatting.compact(checkpoint.metadata),
+        formatting.size(sum(checkpoint.resources.values())),
     ]
 
 
@@ -111,9 +115,9 @@ def _bar(target: Path, total: int, hidden: bool) -> Iterator[None]:
 def arrived(target: Path) -> int:
     """Bytes on the disk, also of files that already have their later length but not yet their content."""
     scratch = target.parent.glob(f".{target.name}.*") if target.parent.is_dir() else ()
-    found = 0
+    size = 0
     for path in (file for place in (target, *scratch) for file in place.rglob("*")):
         with contextlib.suppress(OSError):
             status = path.stat()
-            found += min(status.st_size, status.st_blocks * _BLOCK_BYTES) if path.is_file() else 0
-    return found
+            size += min(status.st_size, status.st_blocks * _BLOCK_BYTES) if path.is_file() else 0
+    return size

@@ -33,34 +33,36 @@ def list_experiments(session: Session, args: argparse.Namespace) -> None:
     params = {} if args.all else {"archived": "false", "users": identity.current_user(session)}
     if not args.json:
         params["lean"] = "true"
-    found = read_pages(session, "/api/v1/experiments", "experiments", args, params)
+    experiments = read_pages(session, "/api/v1/experiments", "experiments", args, params)
     if args.json:
-        output.print_json(found)
+        output.print_json(experiments)
     else:
-        show_list(found, args.show_project, args.all, args.csv)
+        show_list(experiments, args.show_project, args.all, args.csv)
 
 
-def show_list(found: list[Object], places: bool, archived: bool, as_csv: bool = False) -> None:
+def show_list(experiments: list[Object], places: bool, archived: bool, as_csv: bool = False) -> None:
     """Experiments as a table, where asked for with workspace and project, and whether each is archived."""
     headers = ["ID", "Owner", "Name", "Parent ID", "State", "Progress", "Started", "Ended", "Resource Pool"]
     headers = ["Workspace", "Project"] * places + headers + ["Archived"] * archived
-    output.table(headers, [_list_row(one, places, archived) for one in found], as_csv=as_csv)
+    output.table(
+        headers, [_list_row(experiment, places, archived) for experiment in experiments], as_csv=as_csv
+    )
 
 
-def _list_row(one: Object, places: bool, archived: bool) -> list[Any]:
+def _list_row(experiment: Object, places: bool, archived: bool) -> list[Any]:
     row = [
-        one["id"],
-        one["username"],
-        one["name"],
-        one.get("forkedFrom"),
-        formatting.state(one["state"]),
-        formatting.percent(one.get("progress")),
-        formatting.when(one.get("startTime")),
-        formatting.when(one.get("endTime")),
-        one.get("resourcePool"),
+        experiment["id"],
+        experiment["username"],
+        experiment["name"],
+        experiment.get("forkedFrom"),
+        formatting.state(experiment["state"]),
+        formatting.percent(experiment.get("progress")),
+        formatting.when(experiment.get("startTime")),
+        formatting.when(experiment.get("endTime")),
+        experiment.get("resourcePool"),
     ]
-    place = [one.get("workspaceName"), one.get("projectName")] if places else []
-    return place + row + ([one.get("archived")] if archived else [])
+    place = [experiment.get("workspaceName"), experiment.get("projectName")] if places else []
+    return place + row + ([experiment.get("archived")] if archived else [])
 
 
 def logs(session: Session, args: argparse.Namespace) -> None:
@@ -119,7 +121,7 @@ def _act(verb: str, done: str) -> Callable[[Session, argparse.Namespace], None]:
 
 def list_trials(session: Session, args: argparse.Namespace) -> None:
     """The trials of an experiment."""
-    found = read_pages(session, f"/api/v1/experiments/{args.experiment_id}/trials", "trials", args)
+    trials = read_pages(session, f"/api/v1/experiments/{args.experiment_id}/trials", "trials", args)
     headers = ["Trial ID", "State", "H-Params", "Started", "Ended", "# of Batches"]
     rows = [
         [
@@ -130,7 +132,7 @@ def list_trials(session: Session, args: argparse.Namespace) -> None:
             formatting.when(trial.get("endTime")),
             trial.get("totalBatchesProcessed"),
         ]
-        for trial in found
+        for trial in trials
     ]
     output.table(headers, rows, as_csv=args.csv)
 
@@ -138,36 +140,38 @@ def list_trials(session: Session, args: argparse.Namespace) -> None:
 def list_checkpoints(session: Session, args: argparse.Namespace) -> None:
     """The checkpoints of an experiment, oldest first, or its best ones."""
     path = f"/api/v1/experiments/{args.experiment_id}/checkpoints"
-    found = session.get(path, {"sortBy": "SORT_BY_END_TIME", "limit": 0})["checkpoints"]
+    checkpoints = session.get(path, {"sortBy": "SORT_BY_END_TIME", "limit": 0})["checkpoints"]
     if args.best is not None:
-        found = _best(found, _experiment(session, args.experiment_id)["config"]["searcher"])[: args.best]
+        checkpoints = _best(checkpoints, _experiment(session, args.experiment_id)["config"]["searcher"])[
+            : args.best
+        ]
     headers = ["Trial ID", "# of Batches", "State", "Validation Metric", "UUID", "Resources", "Size"]
-    output.table(headers, [_checkpoint_row(one) for one in found], as_csv=args.csv)
+    output.table(headers, [_checkpoint_row(checkpoint) for checkpoint in checkpoints], as_csv=args.csv)
 
 
 def _best(checkpoints: list[Object], searcher: Object) -> list[Object]:
     """The complete ones with a searcher metric, best first."""
     sign = 1 if searcher.get("smaller_is_better", True) else -1
     scored = [
-        (float(metric) * sign, one)
-        for one in checkpoints
-        if one["state"] == "STATE_COMPLETED" and (metric := _searcher_metric(one)) is not None
+        (float(metric) * sign, checkpoint)
+        for checkpoint in checkpoints
+        if checkpoint["state"] == "STATE_COMPLETED" and (metric := _searcher_metric(checkpoint)) is not None
     ]
-    return [one for _, one in sorted(scored, key=lambda pair: (pair[0] != pair[0], pair[0]))]
+    return [checkpoint for _, checkpoint in sorted(scored, key=lambda pair: (pair[0] != pair[0], pair[0]))]
 
 
 def _searcher_metric(checkpoint: Object) -> Any:
     return (checkpoint.get("training") or {}).get("searcherMetric")
 
 
-def _checkpoint_row(one: Object) -> list[Any]:
-    resources = one.get("resources") or {}
+def _checkpoint_row(checkpoint: Object) -> list[Any]:
+    resources = checkpoint.get("resources") or {}
     return [
-        (one.get("training") or {}).get("trialId"),
-        (one.get("metadata") or {}).get("steps_completed"),
-        formatting.state(one["state"]),
-        _searcher_metric(one),
-        one["uuid"],
+        (checkpoint.get("training") or {}).get("trialId"),
+        (checkpoint.get("metadata") or {}).get("steps_completed"),
+        formatting.state(checkpoint["state"]),
+        _searcher_metric(checkpoint),
+        checkpoint["uuid"],
         formatting.listed(sorted(resources)),
         formatting.size(sum(int(size) for size in resources.values())),
     ]
@@ -180,13 +184,16 @@ def download(session: Session, args: argparse.Namespace) -> None:
     if (args.sort_by is None) != (args.smaller_is_better is None):
         raise Failure("--sort-by and --smaller-is-better are given together or not at all")
     try:
-        found = ExperimentReference(args.experiment_id, session).top_n_checkpoints(
+        checkpoints = ExperimentReference(args.experiment_id, session).top_n_checkpoints(
             args.top_n, args.sort_by, args.smaller_is_better
         )
     except (AssertionError, ValueError) as error:
         raise Failure(str(error)) from error
-    paths = [downloads.fetch(one, args.output_dir / one.uuid, args.mode, args.quiet) for one in found]
-    downloads.show(list(zip(found, paths, strict=True)), args.quiet)
+    paths = [
+        downloads.fetch(checkpoint, args.output_dir / checkpoint.uuid, args.mode, args.quiet)
+        for checkpoint in checkpoints
+    ]
+    downloads.show(list(zip(checkpoints, paths, strict=True)), args.quiet)
 
 
 def config(session: Session, args: argparse.Namespace) -> None:
@@ -204,13 +211,13 @@ def download_model_def(session: Session, args: argparse.Namespace) -> None:
 
 
 def _experiment(session: Session, number: int) -> Object:
-    found: Object = session.get(f"/api/v1/experiments/{number}")["experiment"]
-    return found
+    experiment: Object = session.get(f"/api/v1/experiments/{number}")["experiment"]
+    return experiment
 
 
 def _trials(session: Session, number: int) -> list[Object]:
-    found: list[Object] = session.get(f"/api/v1/experiments/{number}/trials")["trials"]
-    return found
+    trials: list[Object] = session.get(f"/api/v1/experiments/{number}/trials")["trials"]
+    return trials
 
 
 NOUN = Noun(

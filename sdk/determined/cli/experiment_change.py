@@ -77,7 +77,7 @@ def set_max_slots(session: Session, args: argparse.Namespace) -> None:
 
 def set_gc_policy(session: Session, args: argparse.Namespace) -> None:
     """How many checkpoints stay; those of an experiment that has ended go at once."""
-    kept = {
+    policy = {
         "saveExperimentBest": args.save_experiment_best,
         "saveTrialBest": args.save_trial_best,
         "saveTrialLatest": args.save_trial_latest,
@@ -91,7 +91,7 @@ def set_gc_policy(session: Session, args: argparse.Namespace) -> None:
     if not args.yes and not output.confirm(question):
         print("Aborting.")
         return
-    session.patch(_path(args), {"checkpointStorage": kept})
+    session.patch(_path(args), {"checkpointStorage": policy})
     print(f"Set GC policy of experiment {args.experiment_id}")
 
 
@@ -101,13 +101,13 @@ def _show_what_goes(session: Session, args: argparse.Namespace) -> None:
     answer = session.get(f"/experiments/{args.experiment_id}/preview_gc", params)
     rows = [
         [
-            (one.get("training") or {}).get("trialId"),
-            (one.get("metadata") or {}).get("steps_completed"),
-            formatting.state(one["state"]),
-            (one.get("training") or {}).get("searcherMetric"),
-            one["uuid"],
+            (checkpoint.get("training") or {}).get("trialId"),
+            (checkpoint.get("metadata") or {}).get("steps_completed"),
+            formatting.state(checkpoint["state"]),
+            (checkpoint.get("training") or {}).get("searcherMetric"),
+            checkpoint["uuid"],
         ]
-        for one in answer.get("checkpoints") or []
+        for checkpoint in answer.get("checkpoints") or []
     ]
     print(f"Checkpoints that go under this policy: {len(rows)}")
     if rows:

@@ -170,7 +170,9 @@ def _follow(session: Session, experiment_id: int) -> int | None:
         for record in log_stream.follow(session, log_stream.trial(trial_id)):
             trial_logs.show_line(record, flush=True)
     except KeyboardInterrupt:
-        output.warn(f"\nExperiment {experiment_id} goes on; see 'det experiment logs -f {experiment_id}'.")
+        output.warn(
+            f"\nExperiment {experiment_id} keeps running; see 'det experiment logs -f {experiment_id}'."
+        )
         raise
     trial_logs.say_ended(log_stream.trial(trial_id))
     return _status_of(session, experiment_id, trial_id)
@@ -178,14 +180,16 @@ def _follow(session: Session, experiment_id: int) -> int | None:
 
 def _status_of(session: Session, experiment_id: int, trial_id: int) -> int | None:
     """1 when the trial that was followed failed, or all of its experiment; a search goes on meanwhile."""
-    found: dict[str, dict[str, Any]] = {
+    counts: dict[str, dict[str, Any]] = {
         "trial": session.get(f"/api/v1/trials/{trial_id}")["trial"],
         "experiment": session.get(f"/api/v1/experiments/{experiment_id}")["experiment"],
     }
-    for noun, one in found.items():
-        if one["state"] == "STATE_ERROR":
-            reason = one.get("stateReason")
-            output.complain(f"{noun.capitalize()} {one['id']} is ERROR" + (f": {reason}" if reason else ""))
+    for noun, states in counts.items():
+        if states["state"] == "STATE_ERROR":
+            reason = states.get("stateReason")
+            output.complain(
+                f"{noun.capitalize()} {states['id']} is ERROR" + (f": {reason}" if reason else "")
+            )
             return 1
     return None
 

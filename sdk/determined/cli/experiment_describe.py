@@ -46,7 +46,7 @@ def describe(session: Session, args: argparse.Namespace) -> None:
         output.print_json(answers)
         return
     experiments = [answer["experiment"] for answer in answers]
-    trials = [trial for one in experiments for trial in _trials(session, one)]
+    trials = [trial for experiment in experiments for trial in _trials(session, experiment)]
     workloads = [(trial, workload) for trial in trials for workload in read_workloads(session, trial["id"])]
     sheets = [experiment_sheet(experiments), trial_sheet(trials), step_sheet(workloads, args.metrics)]
     if args.outdir:
@@ -61,8 +61,8 @@ def describe(session: Session, args: argparse.Namespace) -> None:
 def read_workloads(session: Session, trial_id: int, params: Params | None = None) -> list[Object]:
     """What a trial did, each `{"training" | "validation" | "checkpoint": ...}`."""
     answer = session.get(f"/api/v1/trials/{trial_id}/workloads", {"limit": 0, **(params or {})})
-    found: list[Object] = answer["workloads"]
-    return found
+    workloads: list[Object] = answer["workloads"]
+    return workloads
 
 
 def show_sheets(sheets: Iterable[Sheet], as_csv: bool) -> None:
@@ -77,17 +77,17 @@ def show_sheets(sheets: Iterable[Sheet], as_csv: bool) -> None:
 
 def show_reasons(kind: str, objects: Iterable[Object]) -> None:
     """Say why each object is in its state, where the master tells."""
-    for one in objects:
-        if reason := one.get("stateReason"):
-            state = formatting.state(one["state"])
-            print(f"\n{kind} {one['id']} is {state}: {reason}")
+    for shown in objects:
+        if reason := shown.get("stateReason"):
+            state = formatting.state(shown["state"])
+            print(f"\n{kind} {shown['id']} is {state}: {output.harmless(reason)}")
 
 
 def experiment_sheet(experiments: list[Object]) -> Sheet:
     """One row per experiment."""
     headers = ["Experiment ID", "State", "Progress", "Started", "Ended", "Name", "Description", "Archived"]
     headers += ["Resource Pool", "Labels"]
-    return Sheet("Experiment", headers, [_experiment_row(one) for one in experiments])
+    return Sheet("Experiment", headers, [_experiment_row(experiment) for experiment in experiments])
 
 
 def trial_sheet(trials: list[Object]) -> Sheet:
@@ -102,7 +102,7 @@ def trial_sheet(trials: list[Object]) -> Sheet:
         "Restarts",
         "# of Batches",
     ]
-    return Sheet("Trials", headers, [_trial_row(one) for one in trials])
+    return Sheet("Trials", headers, [_trial_row(trial) for trial in trials])
 
 
 def step_sheet(workloads: list[tuple[Object, Object]], with_metrics: bool) -> Sheet:
@@ -135,35 +135,35 @@ def step_sheet(workloads: list[tuple[Object, Object]], with_metrics: bool) -> Sh
 
 def _trials(session: Session, experiment: Object) -> list[Object]:
     answer = session.get(f"/api/v1/experiments/{experiment['id']}/trials", {"limit": 0})
-    found: list[Object] = answer["trials"]
-    return found
+    trials: list[Object] = answer["trials"]
+    return trials
 
 
-def _experiment_row(one: Object) -> list[Any]:
+def _experiment_row(experiment: Object) -> list[Any]:
     return [
-        one["id"],
-        formatting.state(one["state"]),
-        formatting.percent(one.get("progress")),
-        formatting.when(one.get("startTime")),
-        formatting.when(one.get("endTime")),
-        one.get("name"),
-        one.get("description"),
-        one.get("archived"),
-        one.get("resourcePool"),
-        formatting.listed(one.get("labels")),
+        experiment["id"],
+        formatting.state(experiment["state"]),
+        formatting.percent(experiment.get("progress")),
+        formatting.when(experiment.get("startTime")),
+        formatting.when(experiment.get("endTime")),
+        experiment.get("name"),
+        experiment.get("description"),
+        experiment.get("archived"),
+        experiment.get("resourcePool"),
+        formatting.listed(experiment.get("labels")),
     ]
 
 
-def _trial_row(one: Object) -> list[Any]:
+def _trial_row(trial: Object) -> list[Any]:
     return [
-        one["id"],
-        one.get("experimentId"),
-        formatting.state(one["state"]),
-        formatting.when(one.get("startTime")),
-        formatting.when(one.get("endTime")),
-        formatting.compact(one.get("hparams")),
-        one.get("restarts"),
-        one.get("totalBatchesProcessed"),
+        trial["id"],
+        trial.get("experimentId"),
+        formatting.state(trial["state"]),
+        formatting.when(trial.get("startTime")),
+        formatting.when(trial.get("endTime")),
+        formatting.compact(trial.get("hparams")),
+        trial.get("restarts"),
+        trial.get("totalBatchesProcessed"),
     ]
 
 
@@ -190,8 +190,8 @@ def _state_and_time(body: Object | None) -> list[Any]:
 
 
 def _values(body: Object | None, names: list[str]) -> list[Any]:
-    found = [_metrics(body or {}).get(name) for name in names]
-    return [formatting.compact(value) if isinstance(value, dict | list) else value for value in found]
+    values = [_metrics(body or {}).get(name) for name in names]
+    return [formatting.compact(value) if isinstance(value, dict | list) else value for value in values]
 
 
 def _write_files(directory: Path, sheets: list[Sheet]) -> None:

@@ -77,14 +77,14 @@ def shortened(config: Object) -> Object:
     from determined.experimental._test_run import drawn
 
     searcher = config.get("searcher") or {}
-    kept = {key: searcher[key] for key in ("metric", "smaller_is_better") if key in searcher}
+    shared_fields = {key: searcher[key] for key in ("metric", "smaller_is_better") if key in searcher}
     return {
         **config,
         "description": f"[test-mode] {config.get('description') or ''}".rstrip(),
         "scheduling_unit": 1,
         "min_validation_period": {"batches": 1},
         "checkpoint_storage": {**(config.get("checkpoint_storage") or {}), **_SAVE_NOTHING},
-        "searcher": {"name": "single", **kept, "max_length": {"batches": 1}},
+        "searcher": {"name": "single", **shared_fields, "max_length": {"batches": 1}},
         "hyperparameters": drawn(config.get("hyperparameters") or {}, random.Random()),
         "max_restarts": 0,
     }
@@ -135,7 +135,8 @@ def _succeeded(session: Session, trial_id: int | None, shown: int) -> int:
         output.good("Model definition test succeeded! 🎉")
         return 0
     output.good("The script ran to its end.")
-    output.warn(f"Not tested: {', '.join(missing)}. The script {_listed([_UNSEEN[one] for one in missing])}.")
+    reasons = _listed([_UNSEEN[name] for name in missing])
+    output.warn(f"Not tested: {', '.join(missing)}. The script {reasons}.")
     return 0
 
 
@@ -143,13 +144,13 @@ def _missing(session: Session, trial_id: int) -> list[str]:
     """What nothing is known to have come of."""
     path = f"/api/v1/trials/{trial_id}"
     groups = session.get(path)["trial"].get("summaryMetrics") or {}
-    found = {
+    seen = {
         "training": groups.get("avg_metrics"),
         "validation": groups.get("validation_metrics"),
         # Listed also when they are gone already, as a test asks for.
         "checkpointing": session.get(f"{path}/checkpoints").get("checkpoints"),
     }
-    return [name for name, there in found.items() if not there]
+    return [name for name, was_seen in seen.items() if not was_seen]
 
 
 def _listed(parts: list[str]) -> str:

@@ -7,6 +7,7 @@ verb", so the words up to the verb are walked here and argparse gets the rest (c
 from __future__ import annotations
 
 import argparse
+import difflib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -61,7 +62,7 @@ class Noun(NamedTuple):
     """The verb that is meant without one."""
 
 
-class Found(NamedTuple):
+class Match(NamedTuple):
     """Where the typed words lead."""
 
     path: str
@@ -97,7 +98,7 @@ def read(path: str, verb: Verb, words: list[str]) -> argparse.Namespace:
     return made.parse_intermixed_args(words)
 
 
-def find(root: Noun, words: Sequence[str]) -> Found:
+def find(root: Noun, words: Sequence[str]) -> Match:
     """Walk from the root along the words; raises `UsageError` for a word that leads nowhere."""
     node, path, rest, wants_help = root, root.names, list(words), False
     while True:
@@ -110,7 +111,7 @@ def find(root: Noun, words: Sequence[str]) -> Found:
             child = _child(node, rest.pop(0), path)
             path = f"{path} {child.names.split()[0]}"
             if isinstance(child, Verb):
-                return Found(path, child, rest, wants_help)
+                return Match(path, child, rest, wants_help)
             node = child
 
 
@@ -120,40 +121,54 @@ def parser(path: str, verb: Verb) -> argparse.ArgumentParser:
     for item in verb.args:
         if isinstance(item, OneOf):
             group = made.add_mutually_exclusive_group(required=item.required)
-            for one in item.args:
-                group.add_argument(*one.names, **one.options)
+            for argument in item.args:
+                group.add_argument(*argument.names, **argument.options)
         else:
             made.add_argument(*item.names, **item.options)
     return made
 
 
-def help_of(found: Found) -> str:
+def help_of(match: Match) -> str:
     """The help text of a noun or verb."""
-    if isinstance(found.node, Verb):
-        return parser(found.path, found.node).format_help()
-    rows = [(child.names.replace(" ", ", "), child.help) for child in found.node.children]
+    if isinstance(match.node, Verb):
+        return parser(match.path, match.node).format_help()
+    rows = [(child.names.replace(" ", ", "), child.help) for child in match.node.children]
     width = max(len(names) for names, _ in rows)
     lines = [f"  {names:{width}}  {help}" for names, help in rows]
-    if found.node.default:
-        lines.append(f"\nWithout a verb: {found.node.default}.")
-    heading = f"usage: {found.path} [-h] COMMAND ...\n\n{_sentence(found.node.help)}\n\ncommands:\n"
+    if match.node.default:
+        lines.append(f"\nWithout a verb: {match.node.default}.")
+    heading = f"usage: {match.path} [-h] COMMAND ...\n\n{_sentence(match.node.help)}\n\ncommands:\n"
     return heading + "\n".join(lines) + "\n"
 
 
-def _without_verb(node: Noun, path: str, rest: list[str], wants_help: bool) -> Found:
+def _without_verb(node: Noun, path: str, rest: list[str], wants_help: bool) -> Match:
     if wants_help or not node.default:
         if rest:
             raise UsageError(f"{path}: a command must come before '{rest[0]}'; see '{path} help'")
-        return Found(path, node, [], help=True)
-    return Found(f"{path} {node.default}", _child(node, node.default, path), rest, help=False)
+        return Match(path, node, [], help=True)
+    return Match(f"{path} {node.default}", _child(node, node.default, path), rest, help=False)
 
 
 def _child(node: Noun, word: str, path: str) -> Noun | Verb:
     for child in node.children:
         if word in child.names.split():
             return child
-    known = ", ".join(child.names.split()[0] for child in node.children)
-    raise UsageError(f"{path}: there is no command '{word}'; choose from {known}")
+    raise UsageError(f"{path}: there is no command '{word}'; {_suggestion(node, word, path)}")
+
+
+def _suggestion(node: Noun, word: str, path: str) -> str:
+    names = [name for child in node.children for name in child.names.split()]
+    near = [name for name in names if name.startswith(word)] or difflib.get_close_matches(word, names)
+    if near:
+        return f"did you mean '{path} {near[0]}'?"
+    nouns = [child for child in node.children if isinstance(child, Noun) and _has(child, word)]
+    if nouns:
+        return f"did you mean '{path} {'|'.join(noun.names.split()[0] for noun in nouns)} {word}'?"
+    return "choose from " + ", ".join(child.names.split()[0] for child in node.children)
+
+
+def _has(noun: Noun, word: str) -> bool:
+    return any(word in child.names.split() for child in noun.children)
 
 
 def _sentence(help: str) -> str:

@@ -25,23 +25,27 @@ def list_jobs(session: Session, args: argparse.Namespace) -> None:
     """Who is next, and what each waits for."""
     params = {"resourcePool": args.resource_pool} if args.resource_pool else {}
     params |= {"orderBy": "ORDER_BY_DESC"} if args.reverse else {}
-    found = read_pages(session, "/api/v1/job-queues", "jobs", args, params)
+    jobs = read_pages(session, "/api/v1/job-queues", "jobs", args, params)
     if args.json:
-        output.print_json({"jobs": found})
+        output.print_json({"jobs": jobs})
     elif args.yaml:
-        output.print_yaml({"jobs": found})
+        output.print_yaml({"jobs": jobs})
     else:
         share = _share(session, args.resource_pool)
         headers = ["#", "ID", "Type", "Job Name", share, "Submitted", "Slots (acquired/needed)", "State"]
         headers += ["User", "Resource Pool", "Waits for"]
-        output.table(headers, [_row(job, share.lower()) for job in found], as_csv=args.csv)
+        output.table(headers, [_row(job, share.lower()) for job in jobs], as_csv=args.csv)
 
 
 def _share(session: Session, pool: str | None) -> str:
-    """What the order of a pool comes of; without a name that of the default pool."""
+    """What the order of a pool's queue depends on; without a name that of the default pool."""
     pools = session.get("/api/v1/resource-pools")["resourcePools"]
-    meant = [one for one in pools if (one["name"] == pool if pool else one.get("defaultComputePool"))]
-    by_weight = any(one.get("schedulerType") == "SCHEDULER_TYPE_FAIR_SHARE" for one in meant)
+    matching = [
+        candidate
+        for candidate in pools
+        if (candidate["name"] == pool if pool else candidate.get("defaultComputePool"))
+    ]
+    by_weight = any(candidate.get("schedulerType") == "SCHEDULER_TYPE_FAIR_SHARE" for candidate in matching)
     return "Weight" if by_weight else "Priority"
 
 
@@ -83,11 +87,11 @@ def update_batch(session: Session, args: argparse.Namespace) -> None:
 def _operation(text: str) -> Object:
     target, equals, value = text.partition("=")
     job_id, dot, name = target.rpartition(".")
-    known = _OPERATIONS.get(name.replace("_", "-"))
-    if not (equals and dot and job_id) or known is None:
+    operation = _OPERATIONS.get(name.replace("_", "-"))
+    if not (equals and dot and job_id) or operation is None:
         names = ", ".join(_OPERATIONS)
         raise Failure(f"'{text}' is not of the form JOB.OPERATION=VALUE; operations are {names}")
-    field, kind = known
+    field, kind = operation
     try:
         return {"jobId": job_id, field: kind(value)}
     except ValueError:

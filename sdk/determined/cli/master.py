@@ -29,15 +29,15 @@ def info(session: Session, args: argparse.Namespace) -> None:
 
 def health(session: Session, args: argparse.Namespace) -> int:
     """Whether the cluster works, and what is wrong; status 0 where nothing is."""
-    found = session.get("/api/v1/master/health")
+    report = session.get("/api/v1/master/health")
     if args.json:
-        output.print_json(found)
-        return int(found["status"] != "up")
-    print(f"{session.master} is {found['status']}")
-    output.table(("Part", "State"), sorted(found["parts"].items()))
-    for reason in found["reasons"]:
+        output.print_json(report)
+        return int(report["status"] != "up")
+    print(f"{session.master} is {report['status']}")
+    output.table(("Part", "State"), sorted(report["parts"].items()))
+    for reason in report["reasons"]:
         print(f"\n{reason['program']}: {reason['message']}\nsince {reason['since']}\n{reason['action']}")
-    return int(found["status"] != "up")
+    return int(report["status"] != "up")
 
 
 def config(session: Session, args: argparse.Namespace) -> None:
@@ -50,40 +50,41 @@ def logs(session: Session, args: argparse.Namespace) -> None:
     params: dict[str, Any] = {"follow": "true"} if args.follow else {}
     if args.tail is not None:
         params |= {"offset": -args.tail, "limit": args.tail}
-    for found in session.stream("/api/v1/master/logs", params):
-        entry = found["logEntry"]
+    for record in session.stream("/api/v1/master/logs", params):
+        entry = record["logEntry"]
         level = str(entry.get("level") or "").removeprefix("LOG_LEVEL_")
-        print(f"{entry.get('timestamp')} [{level}]: {entry['message']}".rstrip("\n"), flush=args.follow)
+        message = output.harmless(entry["message"])
+        print(f"{entry.get('timestamp')} [{level}]: {message}".rstrip("\n"), flush=args.follow)
 
 
 def parked(session: Session, args: argparse.Namespace) -> None:
     """What the cluster passed over so that nothing stands still because of it."""
-    found = session.get("/api/v1/master/parked")
+    report = session.get("/api/v1/master/parked")
     if args.json:
-        output.print_json(found)
+        output.print_json(report)
         return
-    rows = [(one["position"], one["subject"], one["reason"]) for one in found["unreadable"]]
+    rows = [(message["position"], message["subject"], message["reason"]) for message in report["unreadable"]]
     print("Messages in the log that cannot be read:")
     output.table(("Position", "Subject", "Reason"), rows)
-    if found["more"]:
+    if report["more"]:
         print("There are older ones.")
     print("\nRecords that nothing can be decided about until they change:")
-    output.table(("Service", "Since", "Message"), [_parked_row(one) for one in found["parked"]])
+    output.table(("Service", "Since", "Message"), [_parked_row(message) for message in report["parked"]])
 
 
 def archive(session: Session, args: argparse.Namespace) -> None:
     """Which part of the log was moved out of the broker."""
-    found = session.get("/api/v1/master/archive")
+    archive = session.get("/api/v1/master/archive")
     if args.json:
-        output.print_json(found)
+        output.print_json(archive)
         return
-    print(f"in the broker: events {found['first']} to {found['last']}")
-    if not found["place"]:
+    print(f"in the broker: events {archive['first']} to {archive['last']}")
+    if not archive["place"]:
         print("There is no archive: the broker keeps the whole log (set STEADFAST_ARCHIVE to change that).")
         return
     print(
-        f"in the archive: events up to {found['archived']}, {found['segments']} segments, "
-        f"{found['bytes']:,} bytes in {found['place']}"
+        f"in the archive: events up to {archive['archived']}, {archive['segments']} segments, "
+        f"{archive['bytes']:,} bytes in {archive['place']}"
     )
 
 
@@ -95,26 +96,26 @@ def audit(session: Session, args: argparse.Namespace) -> None:
     if args.csv or args.json:
         # All of it, the oldest first, as it comes.
         query = urllib.parse.urlencode(params | {"format": "csv" if args.csv else "json"}, doseq=True)
-        with session.open(f"/api/v1/master/audit/export?{query}", accept="*/*") as found:
-            shutil.copyfileobj(found, sys.stdout.buffer)
+        with session.open(f"/api/v1/master/audit/export?{query}", accept="*/*") as export:
+            shutil.copyfileobj(export, sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
     page = session.get("/api/v1/master/audit", params | {"limit": args.limit})
-    rows = [[one[name] for name in _AUDIT] for one in reversed(page["entries"])]
+    rows = [[entry[name] for name in _AUDIT] for entry in reversed(page["entries"])]
     output.table(("Time", "User", "About", "What", "Why"), rows)
     if page["more"]:
         print(f"There are older ones: give --limit, --until {page['entries'][-1]['time']}, or --csv for all.")
 
 
-def _parked_row(one: Mapping[str, str]) -> tuple[str, ...]:
-    return one["program"], one["since"], one["message"]
+def _parked_row(message: Mapping[str, str]) -> tuple[str, ...]:
+    return message["program"], message["since"], message["message"]
 
 
-def _show(found: Any, args: argparse.Namespace) -> None:
+def _show(value: Any, args: argparse.Namespace) -> None:
     if args.json:
-        output.print_json(found)
+        output.print_json(value)
     else:
-        output.print_yaml(found)
+        output.print_yaml(value)
 
 
 NOUN = Noun(

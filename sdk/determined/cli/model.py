@@ -33,11 +33,11 @@ def list_models(session: Session, args: argparse.Namespace) -> None:
     }
     if args.workspace_names:
         params["workspaceNames"] = args.workspace_names.split(",")
-    found = read_pages(session, "/api/v1/models", "models", args, params)
+    models = read_pages(session, "/api/v1/models", "models", args, params)
     if args.json:
-        output.print_json(found)
+        output.print_json(models)
     else:
-        _show_models(found)
+        _show_models(models)
 
 
 def create(session: Session, args: argparse.Namespace) -> None:
@@ -104,8 +104,8 @@ def _model(session: Session, name: str) -> Model:
 def _versions(session: Session, path: str) -> Object:
     """A model and its versions, the newest first."""
     params = {"sortBy": "SORT_BY_VERSION", "orderBy": "ORDER_BY_DESC"}
-    found: Object = session.get(f"{path}/versions", params)
-    return found
+    answer: Object = session.get(f"{path}/versions", params)
+    return answer
 
 
 def _show_models(models: list[Object]) -> None:
@@ -113,32 +113,32 @@ def _show_models(models: list[Object]) -> None:
     headers += ["Username", "Labels", "Description", "Metadata"]
     rows = [
         [
-            one["id"],
-            one["name"],
-            one.get("workspaceId"),
-            one.get("numVersions"),
-            formatting.when(one.get("creationTime")),
-            formatting.when(one.get("lastUpdatedTime")),
-            one.get("username"),
-            formatting.listed(one.get("labels")),
-            one.get("description"),
-            formatting.compact(one.get("metadata")),
+            model["id"],
+            model["name"],
+            model.get("workspaceId"),
+            model.get("numVersions"),
+            formatting.when(model.get("creationTime")),
+            formatting.when(model.get("lastUpdatedTime")),
+            model.get("username"),
+            formatting.listed(model.get("labels")),
+            model.get("description"),
+            formatting.compact(model.get("metadata")),
         ]
-        for one in models
+        for model in models
     ]
     output.table(headers, rows)
 
 
 def _show_versions(versions: list[Object]) -> None:
     headers = ["Version #", "Trial ID", "# of Batches", "Checkpoint UUID", "Validation Metrics", "Metadata"]
-    output.table(headers, [_version_row(one) for one in versions])
+    output.table(headers, [_version_row(version) for version in versions])
 
 
-def _version_row(one: Object) -> list[Any]:
-    checkpoint = one.get("checkpoint") or {}
+def _version_row(version: Object) -> list[Any]:
+    checkpoint = version.get("checkpoint") or {}
     training, metadata = checkpoint.get("training") or {}, checkpoint.get("metadata") or {}
     return [
-        one["version"],
+        version["version"],
         training.get("trialId"),
         metadata.get("steps_completed"),
         checkpoint.get("uuid"),

@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import sys
+import unicodedata
 from collections.abc import Sequence
 from typing import Any, TextIO
 
@@ -94,12 +95,29 @@ def confirm(question: str) -> bool:
         return False
 
 
+def harmless(text: str) -> str:
+    """The text with its control characters spelled out, but for the ends of lines and tabs.
+
+    Names, notes and errors are other people's words, and a terminal obeys what it is told by them.
+
+    >>> print(harmless("a" + chr(27) + "[2J"))
+    a\\x1b[2J
+    """
+    return "".join(c if c in "\n\t" or not _is_control(c) else ascii(c)[1:-1] for c in text)
+
+
+def _is_control(char: str) -> bool:
+    # Cf, too: some of those turn what follows around.
+    return unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
 def _coloured(text: str, colour: str, file: TextIO) -> None:
+    text = harmless(text)
     print(f"\033[{colour}m{text}\033[0m" if file.isatty() else text, file=file, flush=True)
 
 
 def _cell(value: Any) -> str:
-    return "" if value is None else str(value).replace("\n", " ")
+    return "" if value is None else harmless(str(value).replace("\n", " "))
 
 
 def _is_numeric(values: Any) -> bool:

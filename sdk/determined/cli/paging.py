@@ -32,20 +32,20 @@ def read_pages(
 
 
 def post_pages(
-    session: Session, path: str, key: str, args: argparse.Namespace, wish: dict[str, Any]
+    session: Session, path: str, key: str, args: argparse.Namespace, body: dict[str, Any]
 ) -> list[Any]:
     """The same of a list that is asked for by POST."""
-    return _read(lambda page: session.post(path, {**wish, **page}), key, args)
+    return _read(lambda page: session.post(path, {**body, **page}), key, args)
 
 
 def _read(ask: Callable[[dict[str, int]], dict[str, Any]], key: str, args: argparse.Namespace) -> list[Any]:
-    found: list[Any] = []
+    items: list[Any] = []
     while True:
-        offset = args.offset + len(found)
-        limit = max(args.limit, _MANY) if found and args.limit >= _USUAL else args.limit
+        offset = args.offset + len(items)
+        limit = max(args.limit, _MANY) if items and args.limit >= _USUAL else args.limit
         answer = ask({"limit": limit, "offset": offset})
         page = answer[key]
-        found += page
+        items += page
         total = int((answer.get("pagination") or {}).get("total") or 0)
-        if args.pages == "1" or not page or args.offset + len(found) >= total:
-            return found
+        if args.pages == "1" or not page or args.offset + len(items) >= total:
+            return items

@@ -25,11 +25,11 @@ def preview(session: Session, args: argparse.Namespace) -> None:
 
 def in_words(steps: str) -> str:
     """`"16 16 V"` as `2 x train for 16, 1 x validation`."""
-    told = []
+    parts = []
     for step, same in itertools.groupby(steps.split()):
         doing = "validation" if step == "V" else f"train for {step}"
-        told.append(f"{sum(1 for _ in same)} x {doing}")
-    return ", ".join(told) or "nothing to train"
+        parts.append(f"{sum(1 for _ in same)} x {doing}")
+    return ", ".join(parts) or "nothing to train"
 
 
 def _read(path: Path) -> dict[str, object]:

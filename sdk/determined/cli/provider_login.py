@@ -42,8 +42,8 @@ def sign_in(session: Session, within_s: float = WITHIN_S) -> tuple[str, str]:
             # Anybody on this machine can bring something that is none.
             with contextlib.suppress(errors.UnauthenticatedException):
                 body = {"ticket": ticket, "verifier": verifier}
-                found = session.post("/api/v1/auth/oidc/token", body)
-                return str(found["user"]["username"]), str(found["token"])
+                answer = session.post("/api/v1/auth/oidc/token", body)
+                return str(answer["user"]["username"]), str(answer["token"])
     raise Failure(
         "sign-in was not completed; without a browser here, make an API token in the web UI's settings"
     )

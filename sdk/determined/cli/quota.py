@@ -25,12 +25,12 @@ _STEPS = " kmgtp"
 
 def size(text: str) -> int:
     """Bytes of a text such as `500GB`, `1.5TiB` or `1024`; raises `Failure`."""
-    found = _SIZE.fullmatch(text.strip())
-    if found is None:
+    size_match = _SIZE.fullmatch(text.strip())
+    if size_match is None:
         raise Failure(f"'{text}' is no size: give bytes, or a number with kB, MB, GB, TB, KiB, MiB, GiB, TiB")
-    unit = found[2].lower()
+    unit = size_match[2].lower()
     base = 1024 if unit.endswith("i") else 1000
-    return int(Decimal(found[1]) * base ** _STEPS.index(unit[:1] or " "))
+    return int(Decimal(size_match[1]) * base ** _STEPS.index(unit[:1] or " "))
 
 
 def _limit(name: str, text: str) -> int | None:
@@ -63,8 +63,8 @@ def set_quota(session: Session, args: argparse.Namespace) -> None:
     if not given:
         raise Failure("give at least one of --slots, --jobs and --storage")
     holder = _holder(session, args)
-    known = next((one for one in _known(session) if one["holder"] == holder), {})
-    wanted = {field: known.get(field) for field in _LIMITS.values()} | given
+    present = next((existing for existing in _known(session) if existing["holder"] == holder), {})
+    wanted = {field: present.get(field) for field in _LIMITS.values()} | given
     quota = session.put(f"{PATH}/{holder}", wanted)["quota"]
     if quota is None:
         print("There is no limit any more.")
@@ -73,12 +73,12 @@ def set_quota(session: Session, args: argparse.Namespace) -> None:
 
 
 def list_quotas(session: Session, args: argparse.Namespace) -> None:
-    """The quotas that limit whoever asks; to administrators all."""
-    found = _known(session)
+    """The quotas that limit the user who asks; all quotas for administrators."""
+    quotas = _known(session)
     if args.json:
-        output.print_json(found)
+        output.print_json(quotas)
     else:
-        _print(found)
+        _print(quotas)
 
 
 def delete(session: Session, args: argparse.Namespace) -> None:
@@ -91,13 +91,13 @@ def delete(session: Session, args: argparse.Namespace) -> None:
 def _print(quotas: list[Object]) -> None:
     rows = [
         [
-            one["kind"],
-            one["name"],
-            _of(one["used"]["slots"], one["slots"]),
-            _of(one["used"]["jobs"], one["jobs"]),
-            _of(one["used"]["storageBytes"], one["storageBytes"], formatting.size),
+            quota["kind"],
+            quota["name"],
+            _of(quota["used"]["slots"], quota["slots"]),
+            _of(quota["used"]["jobs"], quota["jobs"]),
+            _of(quota["used"]["storageBytes"], quota["storageBytes"], formatting.size),
         ]
-        for one in quotas
+        for quota in quotas
     ]
     output.table(["Kind", "Name", "Slots", "Jobs", "Storage"], rows)
 

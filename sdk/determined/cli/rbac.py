@@ -27,15 +27,15 @@ _HOLDER = (
 def list_roles(session: Session, args: argparse.Namespace) -> None:
     """All roles, each with what it permits."""
     path = f"{PATH}/search"
-    wish = {}
+    body = {}
     if args.exclude_global_roles:
         # Whatever can be given for one workspace can be for each.
-        path, wish = f"{path}/by-assignability", {"workspaceId": 1}
-    found = post_pages(session, path, "roles", args, wish)
+        path, body = f"{path}/by-assignability", {"workspaceId": 1}
+    roles = post_pages(session, path, "roles", args, body)
     if args.json:
-        output.print_json({"roles": found})
+        output.print_json({"roles": roles})
         return
-    for role in found:
+    for role in roles:
         _show_role(role)
         print()
 
@@ -46,43 +46,50 @@ def _show_role(role: Object) -> None:
 
 
 def _show_permissions(permissions: Iterable[Object]) -> None:
-    rows = [[one["id"], one["name"], one["scopeTypeMask"]["workspace"]] for one in permissions]
+    rows = [
+        [permission["id"], permission["name"], permission["scopeTypeMask"]["workspace"]]
+        for permission in permissions
+    ]
     output.table(["ID", "Name", "For Workspaces"], rows)
 
 
 def describe_role(session: Session, args: argparse.Namespace) -> None:
     """A role, and who holds it."""
     id = _role(session, args.role_name)["roleId"]
-    (told,) = session.post(f"{PATH}/search/by-ids", {"roleIds": [id]})["roles"]
+    (role,) = session.post(f"{PATH}/search/by-ids", {"roleIds": [id]})["roles"]
     if args.json:
-        output.print_json(told)
+        output.print_json(role)
         return
-    _show_role(told["role"])
+    _show_role(role["role"])
     for kind in ("group", "user"):
         print()
-        _show_holders(session, kind, told[f"{kind}RoleAssignments"])
+        _show_holders(session, kind, role[f"{kind}RoleAssignments"])
 
 
 def _show_holders(session: Session, kind: str, held: list[Object]) -> None:
     if not held:
         print(f"role is not assigned to any {kind}s")
         return
-    rows = [[_name(session, kind, one[f"{kind}Id"]), *_scope(session, one)] for one in held]
+    rows = [
+        [_name(session, kind, assignment[f"{kind}Id"]), *_scope(session, assignment)] for assignment in held
+    ]
     output.table([kind.capitalize(), "Scope Cluster", "Scope Workspace"], rows)
 
 
 def list_users_roles(session: Session, args: argparse.Namespace) -> None:
     """The roles of a user, by themselves and through groups."""
-    found = session.get(f"{PATH}/search/by-user/{user_id(session, args.username)}")["roles"]
+    roles = session.get(f"{PATH}/search/by-user/{user_id(session, args.username)}")["roles"]
     if args.json:
-        output.print_json({"roles": found})
+        output.print_json({"roles": roles})
         return
     rows = []
-    for told in found:
+    for role in roles:
         for kind in ("user", "group"):
-            for one in told[f"{kind}RoleAssignments"]:
-                through = _name(session, kind, one["groupId"]) if kind == "group" else None
-                rows.append([told["role"]["name"], told["role"]["roleId"], through, *_scope(session, one)])
+            for assignment in role[f"{kind}RoleAssignments"]:
+                through = _name(session, kind, assignment["groupId"]) if kind == "group" else None
+                rows.append(
+                    [role["role"]["name"], role["role"]["roleId"], through, *_scope(session, assignment)]
+                )
     if not rows:
         print("user has no role assignments")
         return
@@ -91,17 +98,17 @@ def list_users_roles(session: Session, args: argparse.Namespace) -> None:
 
 def list_groups_roles(session: Session, args: argparse.Namespace) -> None:
     """The roles of a group."""
-    told = session.get(f"{PATH}/search/by-group/{group_id(session, args.group_name)}")
+    answer = session.get(f"{PATH}/search/by-group/{group_id(session, args.group_name)}")
     if args.json:
-        output.print_json(told)
+        output.print_json(answer)
         return
-    names = {role["roleId"]: role["name"] for role in told["roles"]}
+    names = {role["roleId"]: role["name"] for role in answer["roles"]}
     rows = []
-    for one in told["assignments"]:
-        scopes = [None] if one["scopeCluster"] else []
-        for id in [*scopes, *one["scopeWorkspaceIds"]]:
+    for assignment in answer["assignments"]:
+        scopes = [None] if assignment["scopeCluster"] else []
+        for id in [*scopes, *assignment["scopeWorkspaceIds"]]:
             workspace = _workspace_name(session, id) if id else None
-            rows.append([names[one["roleId"]], one["roleId"], id is None, workspace])
+            rows.append([names[assignment["roleId"]], assignment["roleId"], id is None, workspace])
     if not rows:
         print("group has no role assignments")
         return
@@ -110,18 +117,18 @@ def list_groups_roles(session: Session, args: argparse.Namespace) -> None:
 
 def my_permissions(session: Session, args: argparse.Namespace) -> None:
     """What the current user may do, and where."""
-    told = session.get("/api/v1/permissions/summary")
+    summary = session.get("/api/v1/permissions/summary")
     if args.json:
-        output.print_json(told)
+        output.print_json(summary)
         return
-    roles = {role["roleId"]: role for role in told["roles"]}
-    if not told["assignments"]:
+    roles = {role["roleId"]: role for role in summary["roles"]}
+    if not summary["assignments"]:
         print("no permissions assigned: an administrator gives them with 'det rbac assign-role'")
-    for one in told["assignments"]:
-        for id in [*([None] if one["scopeCluster"] else []), *one["scopeWorkspaceIds"]]:
+    for assignment in summary["assignments"]:
+        for id in [*([None] if assignment["scopeCluster"] else []), *assignment["scopeWorkspaceIds"]]:
             where = f"in workspace '{_workspace_name(session, id)}'" if id else "in the whole cluster"
-            print(f"role '{roles[one['roleId']]['name']}' {where} permits")
-            _show_permissions(roles[one["roleId"]]["permissions"])
+            print(f"role '{roles[assignment['roleId']]['name']}' {where} permits")
+            _show_permissions(roles[assignment["roleId"]]["permissions"])
             print()
 
 
@@ -156,15 +163,15 @@ def _given(session: Session, role: Object, workspace: str | None) -> tuple[Objec
 def _role(session: Session, name: str) -> Object:
     for role in session.post(f"{PATH}/search", {"limit": 0})["roles"]:
         if role["name"] == name:
-            found: Object = role
-            return found
+            record: Object = role
+            return record
     raise Failure(f"could not find role name {name}")
 
 
 def _scope(session: Session, held: Object) -> list[Any]:
-    told = held["roleAssignment"]
-    id = told["scopeWorkspaceId"]
-    return [told["scopeCluster"], _workspace_name(session, id) if id else None]
+    assignment = held["roleAssignment"]
+    id = assignment["scopeWorkspaceId"]
+    return [assignment["scopeCluster"], _workspace_name(session, id) if id else None]
 
 
 def _workspace_name(session: Session, id: int) -> str:

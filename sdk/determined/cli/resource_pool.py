@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import argparse
 from typing import Any
+from urllib.parse import quote
 
 from determined.cli import output
 from determined.cli.agent import FORMATS
-from determined.cli.grammar import Noun, Verb
+from determined.cli.grammar import Noun, Run, Verb, arg
+from determined.transport.pages import read_all
 from determined.transport.rest import Session
 
 
 def list_pools(session: Session, args: argparse.Namespace) -> None:
     """All pools."""
-    found = session.get("/api/v1/resource-pools")["resourcePools"]
+    pools = session.get("/api/v1/resource-pools")["resourcePools"]
     if args.json:
-        output.print_json(found)
+        output.print_json(pools)
         return
     headers = ["Name", "Scheduler", "Fitting", "Agents", "Slots (used/all)", "Jobs (running/queued)"]
-    output.table([*headers, "Description"], [_row(pool) for pool in found], as_csv=args.csv)
+    output.table([*headers, "Description"], [_row(pool) for pool in pools], as_csv=args.csv)
 
 
 def _row(pool: dict[str, Any]) -> list[Any]:
@@ -36,9 +38,61 @@ def _row(pool: dict[str, Any]) -> list[Any]:
     ]
 
 
+def _change(method: str, done: str) -> Run:
+    """A verb that sends the workspaces, and says what was done with them."""
+
+    def run(session: Session, args: argparse.Namespace) -> None:
+        body = {"resourcePoolName": args.pool_name, "workspaceNames": args.workspace_names}
+        getattr(session, method)(_path(args), body)
+        print(done.format(pool=args.pool_name, names=", ".join(args.workspace_names)))
+
+    return run
+
+
+def _path(args: argparse.Namespace) -> str:
+    return f"/api/v1/resource-pools/{quote(args.pool_name, safe='')}/workspace-bindings"
+
+
+def list_workspaces(session: Session, args: argparse.Namespace) -> None:
+    """Which workspaces a pool is bound to."""
+    ids = read_all(session, _path(args), "workspaceIds")
+    known = {one["id"]: one["name"] for one in read_all(session, "/api/v1/workspaces", "workspaces")}
+    if not ids:
+        print(f"Resource pool {args.pool_name} is bound to no workspace that you see.")
+        return
+    output.table(["Resource Pool", "Workspace"], [[args.pool_name, known.get(id, id)] for id in ids])
+
+
+_POOL = arg("pool_name", help="name of the resource pool")
+_NAMES = arg("workspace_names", nargs="+", metavar="workspace_name", help="names of workspaces")
+BINDINGS = Noun(
+    "bindings",
+    "say which workspaces may use a pool",
+    (
+        Verb(
+            "add",
+            "bind a pool to workspaces",
+            _change("post", "Resource pool {pool} is now bound to {names}, besides those before."),
+            (_POOL, _NAMES),
+        ),
+        Verb(
+            "remove",
+            "take a pool from workspaces",
+            _change("delete", "Resource pool {pool} is bound to {names} no longer."),
+            (_POOL, _NAMES),
+        ),
+        Verb(
+            "replace",
+            "bind a pool to these workspaces alone",
+            _change("put", "Resource pool {pool} is now bound to {names} alone."),
+            (_POOL, _NAMES),
+        ),
+        Verb("list-workspaces", "list the workspaces of a pool", list_workspaces, (_POOL,)),
+    ),
+)
 NOUN = Noun(
     "resource-pool rp",
     "see the pools of machines",
-    (Verb("list ls", "list resource pools", list_pools, FORMATS),),
+    (Verb("list ls", "list resource pools", list_pools, FORMATS), BINDINGS),
     default="list",
 )

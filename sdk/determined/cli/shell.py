@@ -43,28 +43,30 @@ def enter(session: Session, args: argparse.Namespace) -> int | None:
 
 def show_command(session: Session, args: argparse.Namespace) -> None:
     """Print the command line of ssh, for editors that reach hosts by it; its keys are kept in a file."""
-    one = _ready(session, task_verbs.find(session, KIND, args.task_id))
-    print(shlex.join(ssh_command(session.master, one, _kept(one["id"]), _words(args))))
+    shell = _ready(session, task_verbs.find(session, KIND, args.task_id))
+    print(shlex.join(ssh_command(session.master, shell, _kept(shell["id"]), _words(args))))
 
 
 def _enter(session: Session, id: str, args: argparse.Namespace) -> int | None:
-    one = _ready(session, id)
+    shell = _ready(session, id)
     if args.show_ssh_command:
-        print(shlex.join(ssh_command(session.master, one, _kept(id), _words(args))), flush=True)
+        print(shlex.join(ssh_command(session.master, shell, _kept(id), _words(args))), flush=True)
     if shutil.which("ssh") is None:
         raise Failure("there is no 'ssh' on this machine: install an OpenSSH client")
     with tempfile.TemporaryDirectory() as folder:
-        words = ssh_command(session.master, one, Path(folder), _words(args))
+        words = ssh_command(session.master, shell, Path(folder), _words(args))
         done = subprocess.run(words, env=_environment(session), check=False)  # noqa: S603
     print(f"To reconnect, run: det shell open {id}", file=sys.stderr)
     return done.returncode
 
 
 def _ready(session: Session, id: str) -> Object:
-    one = task_verbs.ready(session, KIND, id, lambda one: bool((one.get("agentUserGroup") or {}).get("user")))
-    if not one.get("privateKey"):
-        raise Failure(f"shell {id} belongs to {one.get('username')}, who alone has its key")
-    return one
+    shell = task_verbs.ready(
+        session, KIND, id, lambda shell: bool((shell.get("agentUserGroup") or {}).get("user"))
+    )
+    if not shell.get("privateKey"):
+        raise Failure(f"shell {id} belongs to {shell.get('username')}, who alone has its key")
+    return shell
 
 
 def ssh_command(master: str, shell: Object, folder: Path, words: list[str]) -> list[str]:
@@ -106,11 +108,11 @@ def _words(args: argparse.Namespace) -> list[str]:
 
 def _environment(session: Session) -> dict[str, str]:
     """What the tunnel needs: who asks, and whom to trust."""
-    found = {**os.environ, tunnel.TOKEN: session.token or ""}
+    environment = {**os.environ, tunnel.TOKEN: session.token or ""}
     trusted = certificates.verification(session.master)
     if isinstance(trusted, str):
-        found[tunnel.CERTIFICATE] = trusted
-    return found
+        environment[tunnel.CERTIFICATE] = trusted
+    return environment
 
 
 _SSH = arg("ssh_opts", nargs=argparse.REMAINDER, help="options of ssh, and what to run there, behind --")

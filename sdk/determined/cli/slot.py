@@ -20,12 +20,12 @@ OTHER = {"allocation_id": "OTHER", "name": "OTHER"}
 def list_slots(session: Session, args: argparse.Namespace) -> None:
     """Each device and what runs on it."""
     users = _containers(session.get("/tasks"))
-    found = [record for agent in session.get("/api/v1/agents")["agents"] for record in _records(agent, users)]
+    slots = [record for agent in session.get("/api/v1/agents")["agents"] for record in _records(agent, users)]
     if args.json:
-        output.print_json(found)
+        output.print_json(slots)
         return
     headers = ["Agent ID", "Resource Pool", "Slot ID", "Enabled", "Draining", "Allocation ID", "Task Name"]
-    output.table([*headers, "Type", "Device"], [list(record.values()) for record in found], as_csv=args.csv)
+    output.table([*headers, "Type", "Device"], [list(record.values()) for record in slots], as_csv=args.csv)
 
 
 def _containers(tasks: dict[str, Object]) -> dict[str, Object]:

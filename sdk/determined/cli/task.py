@@ -30,50 +30,50 @@ def list_tasks(session: Session, args: argparse.Namespace) -> None:
     show_tasks(_summaries(session), args)
 
 
-def show_tasks(found: dict[str, Object], args: argparse.Namespace) -> None:
+def show_tasks(tasks: dict[str, Object], args: argparse.Namespace) -> None:
     """Allocations by their ids, as a table, as CSV or as JSON."""
     if args.json:
-        output.print_json(found)
+        output.print_json(tasks)
     else:
-        rows = [_row(one) for one in sorted(found.values(), key=lambda one: one["registeredTime"])]
+        rows = [_row(task) for task in sorted(tasks.values(), key=lambda task: task["registeredTime"])]
         output.table(_HEADERS, rows, as_csv=args.csv)
 
 
 def logs(session: Session, args: argparse.Namespace) -> None:
     """The log of a task, also of one that has ended if its whole id is given."""
-    live = {one["taskId"] for one in _summaries(session).values()}
+    live = {task["taskId"] for task in _summaries(session).values()}
     trial_logs.show_logs(session, log_stream.task(meant(args.task_id, live)), args)
 
 
 def meant(start: str, ids: set[str]) -> str:
     """The one id that begins like this; the text itself if none does. Raises `Failure` if several do."""
-    found = sorted(id for id in ids if id.startswith(start))
-    if len(found) > 1 and start not in found:
-        raise Failure(f"'{start}' may mean {', '.join(found)}; write more of the id")
-    return found[0] if len(found) == 1 else start
+    matching = sorted(id for id in ids if id.startswith(start))
+    if len(matching) > 1 and start not in matching:
+        raise Failure(f"'{start}' may mean {', '.join(matching)}; write more of the id")
+    return matching[0] if len(matching) == 1 else start
 
 
 def _summaries(session: Session) -> dict[str, Object]:
-    found: dict[str, Object] = session.get("/api/v1/tasks")["allocationIdToSummary"]
-    return found
+    tasks: dict[str, Object] = session.get("/api/v1/tasks")["allocationIdToSummary"]
+    return tasks
 
 
-def agents_of(one: Object) -> list[str]:
+def agents_of(task: Object) -> list[str]:
     """Agents that an allocation has slots of."""
-    return sorted({agent for part in one.get("resources") or [] for agent in part.get("agentDevices") or {}})
+    return sorted({agent for part in task.get("resources") or [] for agent in part.get("agentDevices") or {}})
 
 
-def _row(one: Object) -> list[Any]:
-    ports = [str(port.get("port")) for port in one.get("proxyPorts") or []]
+def _row(task: Object) -> list[Any]:
+    ports = [str(port.get("port")) for port in task.get("proxyPorts") or []]
     return [
-        one["taskId"],
-        one["allocationId"],
-        one["name"],
-        one.get("slotsNeeded"),
-        formatting.when(one.get("registeredTime")),
-        formatting.listed(agents_of(one)) or "unassigned",
-        one.get("priority") if one.get("schedulerType") == "priority" else "N/A",
-        one.get("resourcePool"),
+        task["taskId"],
+        task["allocationId"],
+        task["name"],
+        task.get("slotsNeeded"),
+        formatting.when(task.get("registeredTime")),
+        formatting.listed(agents_of(task)) or "unassigned",
+        task.get("priority") if task.get("schedulerType") == "priority" else "N/A",
+        task.get("resourcePool"),
         formatting.listed(ports),
     ]
 

@@ -6,9 +6,11 @@ import argparse
 import tempfile
 import time
 import uuid
+import webbrowser
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urljoin
 
 from determined import context, yamlfile
 from determined.cli import formatting, output, trial_logs
@@ -33,6 +35,8 @@ class Kind(NamedTuple):
     """As in sentences: `TensorBoard`."""
     columns: tuple[tuple[str, Callable[[Object], Any]], ...] = ()
     """Further columns of its list, after the state."""
+    page: str = ""
+    """What its page shows, where it has one: `Jupyter Notebook`."""
 
     @property
     def path(self) -> str:
@@ -40,6 +44,7 @@ class Kind(NamedTuple):
         return f"/api/v1/{self.noun}s"
 
 
+NO_BROWSER = arg("--no-browser", action="store_true", help="only print the address")
 CONFIG_ARGS = (
     arg("--config-file", type=Path, metavar="FILE", help="configuration of the task (YAML)"),
     arg("--config", action="append", default=[], metavar="KEY=VALUE", help="overrides one field, dots nest"),
@@ -70,15 +75,41 @@ def submit(session: Session, kind: Kind, args: argparse.Namespace, config: Objec
     return answer
 
 
+def launched(session: Session, kind: Kind, args: argparse.Namespace, made: Object) -> None:
+    """Say which one was started, and open its page once that answers; with `--detach` only print the id."""
+    if args.detach:
+        print(made["id"])
+        return
+    print(f"Launched {kind.shown} (id: {made['id']}).", flush=True)
+    _open_page(session, kind, made["id"], browser=not args.no_browser)
+
+
+def open_verb(kind: Kind) -> Verb:
+    """`open`, for kinds that have a page."""
+
+    def run(session: Session, args: argparse.Namespace) -> None:
+        _open_page(session, kind, find(session, kind, args.task_id), browser=True)
+
+    return Verb("open", f"open a {kind.shown}", run, (arg("task_id", help="its id, or how it begins"),))
+
+
+def _open_page(session: Session, kind: Kind, id: str, browser: bool) -> None:
+    task = ready(session, kind, id, lambda task: bool(task.get("serviceAddress")))
+    address = urljoin(f"{session.master}/", str(task["serviceAddress"]))
+    print(f"{kind.page} is running at: {address}", flush=True)
+    if browser and not webbrowser.open(address):
+        print("No browser can be opened here; open the address yourself.")
+
+
 def ready(session: Session, kind: Kind, id: str, is_ready: Callable[[Object], bool]) -> Object:
     """The task once it runs and `is_ready` says so of it; raises `Failure` if it ends before."""
     while True:
-        one: Object = session.get(f"{kind.path}/{id}")[kind.noun]
-        if one["state"] in (*log_stream.ENDED, "STATE_TERMINATED"):
-            how = f" ({one['exitStatus']})" if one.get("exitStatus") else ""
+        task: Object = session.get(f"{kind.path}/{id}")[kind.noun]
+        if task["state"] in (*log_stream.ENDED, "STATE_TERMINATED"):
+            how = f" ({task['exitStatus']})" if task.get("exitStatus") else ""
             raise Failure(f"{kind.shown} {id} has ended{how}; see 'det {kind.noun} logs {id}'")
-        if one["state"] == "STATE_RUNNING" and is_ready(one):
-            return one
+        if task["state"] == "STATE_RUNNING" and is_ready(task):
+            return task
         time.sleep(_POLL_S)
 
 
@@ -99,7 +130,7 @@ def workspace_id(session: Session, name: str) -> int:
 
 def verbs(kind: Kind) -> tuple[Noun | Verb, ...]:
     """The verbs that every kind has."""
-    one = arg("task_id", help=f"id of the {kind.shown}, or how it begins")
+    task_id = arg("task_id", help=f"id of the {kind.shown}, or how it begins")
     several = arg("task_ids", nargs="+", metavar="task_id", help="ids, or how they begin")
     force = arg("-f", "--force", action="store_true", help="go on after one that cannot be killed")
     priority = arg("priority", type=int, help="1 to 99, smaller goes first")
@@ -112,36 +143,43 @@ def verbs(kind: Kind) -> tuple[Noun | Verb, ...]:
     )
     return (
         Verb("list ls", f"list {kind.shown}s", _list(kind), listing),
-        Verb("logs", f"show the log of a {kind.shown}", _logs(kind), (one, *trial_logs.LOG_ARGS)),
+        Verb("logs", f"show the log of a {kind.shown}", _logs(kind), (task_id, *trial_logs.LOG_ARGS)),
         Verb("kill", f"kill a {kind.shown}", _kill(kind), (several, force)),
         Noun(
             "set",
             f"change a {kind.shown}",
-            (Verb("priority", f"set the priority of a {kind.shown}", _set_priority(kind), (one, priority)),),
+            (
+                Verb(
+                    "priority",
+                    f"set the priority of a {kind.shown}",
+                    _set_priority(kind),
+                    (task_id, priority),
+                ),
+            ),
         ),
-        Verb("config", f"show the configuration of a {kind.shown}", _show_config(kind), (one,)),
+        Verb("config", f"show the configuration of a {kind.shown}", _show_config(kind), (task_id,)),
     )
 
 
 def find(session: Session, kind: Kind, start: str) -> str:
     """The whole id; raises `Failure` if several begin like this."""
-    known = {str(one["id"]) for one in session.get(kind.path)[f"{kind.noun}s"]}
-    return meant(start, known)
+    known_ids = {str(task["id"]) for task in session.get(kind.path)[f"{kind.noun}s"]}
+    return meant(start, known_ids)
 
 
 def _list(kind: Kind) -> Run:
     def run(session: Session, args: argparse.Namespace) -> None:
         params: Object = {} if args.all else {"users": identity.current_user(session)}
         params |= {"workspaceId": workspace_id(session, args.workspace_name)} if args.workspace_name else {}
-        found = session.get(kind.path, params)[f"{kind.noun}s"]
+        tasks = session.get(kind.path, params)[f"{kind.noun}s"]
         if args.quiet:
-            for one in found:
-                print(one["id"])
+            for entry in tasks:
+                print(entry["id"])
         elif args.json:
-            output.print_json(found)
+            output.print_json(tasks)
         else:
-            spaces = {one["id"]: one["name"] for one in session.get("/api/v1/workspaces")["workspaces"]}
-            rows = [_row(kind, one, spaces) for one in found]
+            spaces = {entry["id"]: entry["name"] for entry in session.get("/api/v1/workspaces")["workspaces"]}
+            rows = [_row(kind, entry, spaces) for entry in tasks]
             output.table(_headers(kind), rows, as_csv=args.csv)
 
     return run
@@ -154,18 +192,18 @@ def _headers(kind: Kind) -> list[str]:
     return [*state, *more, "exitStatus", "resourcePool", "workspaceName"]
 
 
-def _row(kind: Kind, one: Object, spaces: dict[int, str]) -> list[Any]:
-    more = [read(one) for _, read in kind.columns]
-    state = formatting.state(one["state"])
+def _row(kind: Kind, task: Object, spaces: dict[int, str]) -> list[Any]:
+    more = [read(task) for _, read in kind.columns]
+    state = formatting.state(task["state"])
     return [
-        one["id"],
-        one.get("username"),
-        one.get("description"),
+        task["id"],
+        task.get("username"),
+        task.get("description"),
         state,
         *more,
-        one.get("exitStatus"),
-        one.get("resourcePool"),
-        spaces.get(one.get("workspaceId", 0)),
+        task.get("exitStatus"),
+        task.get("resourcePool"),
+        spaces.get(task.get("workspaceId", 0)),
     ]
 
 
@@ -210,14 +248,14 @@ def _show_config(kind: Kind) -> Run:
 
 def _config_file(path: Path) -> Object:
     try:
-        found = yamlfile.parse(yamlfile.read(path), str(path))
+        config = yamlfile.parse(yamlfile.read(path), str(path))
     except OSError as error:
         raise Failure(f"cannot read {path}: {error.strerror}") from error
     except yamlfile.YamlProblem as error:
         raise Failure(str(error)) from error
-    if not isinstance(found, dict):
+    if not isinstance(config, dict):
         raise Failure(f"{path}: a configuration is a map of fields")
-    return found
+    return config
 
 
 def _files(args: argparse.Namespace) -> list[Object]:

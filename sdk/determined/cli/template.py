@@ -23,17 +23,17 @@ def _path(name: str) -> str:
 
 def list_templates(session: Session, args: argparse.Namespace) -> None:
     """Their names; with `-d` what is in them."""
-    found = session.get("/api/v1/templates")["templates"]
-    spaces = {one["id"]: one["name"] for one in session.get("/api/v1/workspaces")["workspaces"]}
+    templates = session.get("/api/v1/templates")["templates"]
+    spaces = {entry["id"]: entry["name"] for entry in session.get("/api/v1/workspaces")["workspaces"]}
     if args.details:
-        rows = [[*_named(one, spaces), yamlfile.dump(one.get("config") or {})] for one in found]
+        rows = [[*_named(entry, spaces), yamlfile.dump(entry.get("config") or {})] for entry in templates]
         output.table(["Name", "Workspace", "Config"], rows)
     else:
-        output.table(["Name", "Workspace"], [_named(one, spaces) for one in found])
+        output.table(["Name", "Workspace"], [_named(entry, spaces) for entry in templates])
 
 
-def _named(one: dict[str, Any], spaces: dict[int, str]) -> list[Any]:
-    return [one["name"], spaces.get(one.get("workspaceId", 0))]
+def _named(template: dict[str, Any], spaces: dict[int, str]) -> list[Any]:
+    return [template["name"], spaces.get(template.get("workspaceId", 0))]
 
 
 def describe(session: Session, args: argparse.Namespace) -> None:
@@ -72,14 +72,14 @@ def remove(session: Session, args: argparse.Namespace) -> None:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found = yamlfile.parse(yamlfile.read(path), str(path))
+        config = yamlfile.parse(yamlfile.read(path), str(path))
     except OSError as error:
         raise Failure(f"cannot read {path}: {error.strerror}") from error
     except yamlfile.YamlProblem as error:
         raise Failure(str(error)) from error
-    if not isinstance(found, dict):
+    if not isinstance(config, dict):
         raise Failure(f"{path}: a template is a map of fields")
-    return found
+    return config
 
 
 NOUN = Noun(

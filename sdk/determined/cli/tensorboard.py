@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import webbrowser
 from typing import Any
-from urllib.parse import urljoin
 
 from determined.cli import formatting, task_verbs
 from determined.cli.failure import Failure
@@ -16,13 +14,14 @@ Object = dict[str, Any]
 
 
 def _joined(name: str) -> Any:
-    return lambda one: formatting.listed([str(id) for id in one.get(name) or []])
+    return lambda task: formatting.listed([str(id) for id in task.get(name) or []])
 
 
 KIND = task_verbs.Kind(
     "tensorboard",
     "TensorBoard",
     (("experimentIds", _joined("experimentIds")), ("trialIds", _joined("trialIds"))),
+    page="TensorBoard",
 )
 
 
@@ -32,24 +31,7 @@ def start(session: Session, args: argparse.Namespace) -> None:
         raise Failure("say what to show: ids of experiments, or of trials with -t")
     ids = {"experimentIds": args.experiment_ids, "trialIds": args.trial_ids or []}
     made = task_verbs.start(session, KIND, args, {}, **ids)
-    if args.detach:
-        print(made["id"])
-        return
-    print(f"Launched TensorBoard (id: {made['id']}).", flush=True)
-    _show(session, made["id"], browser=not args.no_browser)
-
-
-def show(session: Session, args: argparse.Namespace) -> None:
-    """Open one that runs."""
-    _show(session, task_verbs.find(session, KIND, args.task_id), browser=True)
-
-
-def _show(session: Session, id: str, browser: bool) -> None:
-    one = task_verbs.ready(session, KIND, id, lambda one: bool(one.get("serviceAddress")))
-    address = urljoin(f"{session.master}/", str(one["serviceAddress"]))
-    print(f"TensorBoard is running at: {address}", flush=True)
-    if browser and not webbrowser.open(address):
-        print("No browser can be opened here; open the address yourself.")
+    task_verbs.launched(session, KIND, args, made)
 
 
 def _ids(text: str) -> list[int]:
@@ -59,8 +41,8 @@ def _ids(text: str) -> list[int]:
         raise argparse.ArgumentTypeError(f"'{text}' is not an id, or ids with commas") from error
 
 
-def _flat(found: list[list[int]]) -> list[int]:
-    return [id for ids in found for id in ids]
+def _flat(lists: list[list[int]]) -> list[int]:
+    return [id for ids in lists for id in ids]
 
 
 class _Gather(argparse.Action):
@@ -90,10 +72,10 @@ NOUN = Noun(
                     help="ids of trials",
                 ),
                 *task_verbs.CONFIG_ARGS,
-                arg("--no-browser", action="store_true", help="only print the address"),
+                task_verbs.NO_BROWSER,
             ),
         ),
-        Verb("open", "open a TensorBoard", show, (arg("task_id", help="its id, or how it begins"),)),
+        task_verbs.open_verb(KIND),
         *task_verbs.verbs(KIND),
     ),
     default="list",

@@ -34,26 +34,26 @@ def describe(session: Session, args: argparse.Namespace) -> None:
         show_reasons("Trial", [trial])
 
 
-def _trial(one: Object) -> Sheet:
+def _trial(trial: Object) -> Sheet:
     headers = ["Experiment ID", "State", "H-Params", "Started", "Ended", "Restarts", "# of Batches"]
     row = [
-        one.get("experimentId"),
-        formatting.state(one["state"]),
-        formatting.compact(one.get("hparams")),
-        formatting.when(one.get("startTime")),
-        formatting.when(one.get("endTime")),
-        one.get("restarts"),
-        one.get("totalBatchesProcessed"),
+        trial.get("experimentId"),
+        formatting.state(trial["state"]),
+        formatting.compact(trial.get("hparams")),
+        formatting.when(trial.get("startTime")),
+        formatting.when(trial.get("endTime")),
+        trial.get("restarts"),
+        trial.get("totalBatchesProcessed"),
     ]
     return Sheet("Trial", headers, [row])
 
 
-def _workloads(found: list[Object], with_metrics: bool) -> Sheet:
+def _workloads(workloads: list[Object], with_metrics: bool) -> Sheet:
     """One row each; validations show their metrics in any case, training with `with_metrics`."""
     headers = ["# of Batches", "Report Time", "Checkpoint", "Checkpoint UUID", "Checkpoint Metadata"]
     headers += ["Validation Metrics", *["Workload Metrics"] * with_metrics]
     rows = []
-    for kind, body in map(kind_and_body, found):
+    for kind, body in map(kind_and_body, workloads):
         metrics = formatting.compact(body.get("metrics"))
         row = [body.get("totalBatches"), formatting.when(body.get("endTime"))]
         row += [formatting.state(body.get("state", "")) or None if kind == "checkpoint" else None]
@@ -89,7 +89,7 @@ def download(session: Session, args: argparse.Namespace) -> None:
     from determined.experimental._trial import TrialReference
 
     try:
-        found = TrialReference(args.trial_id, session).select_checkpoint(
+        checkpoint = TrialReference(args.trial_id, session).select_checkpoint(
             latest=args.latest,
             best=args.best,
             uuid=args.uuid,
@@ -98,8 +98,8 @@ def download(session: Session, args: argparse.Namespace) -> None:
         )
     except (AssertionError, ValueError) as error:
         raise Failure(str(error)) from error
-    path = downloads.fetch(found, args.output_dir, args.mode, args.quiet)
-    downloads.show([(found, path)], args.quiet)
+    path = downloads.fetch(checkpoint, args.output_dir, args.mode, args.quiet)
+    downloads.show([(checkpoint, path)], args.quiet)
 
 
 NOUN = Noun(

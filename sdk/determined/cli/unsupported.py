@@ -40,5 +40,4 @@ AUTH = Noun(
 NOUNS: tuple[Noun | Verb, ...] = (
     _noun("dev", "call the REST API by hand"),
     _noun("oauth", "manage OAuth clients"),
-    _noun("resources res", "query how slots were used"),
 )

@@ -57,11 +57,11 @@ def list_users(session: Session, args: argparse.Namespace) -> None:
     """All users of the cluster."""
     headers = ["User Id", "Username", "Admin", "Active", "Remote", "Agent Uid", "Agent Gid", "Agent User"]
     rows = []
-    for one in session.get("/api/v1/users")["users"]:
-        agent = one.get("agentUserGroup") or {}
-        row = [one.get(field) for field in ("id", "username", "admin", "active", "remote")]
+    for user in session.get("/api/v1/users")["users"]:
+        agent = user.get("agentUserGroup") or {}
+        row = [user.get(field) for field in ("id", "username", "admin", "active", "remote")]
         row += [agent.get(field, "N/A") for field in ("agentUid", "agentGid", "agentUser", "agentGroup")]
-        rows.append([*row, one.get("displayName")])
+        rows.append([*row, user.get("displayName")])
     output.table([*headers, "Agent Group", "Display Name"], rows)
 
 
@@ -86,7 +86,7 @@ NOUN = Noun(
             (arg("-a", "--all", action="store_true", help="all users of this machine's token store"),),
             login=False,
         ),
-        Verb("whoami", "tell who is logged in", who_am_i),
+        Verb("whoami", "show who is logged in", who_am_i),
         Verb("list ls", "list users", list_users),
         *VERBS,
         *SESSION_VERBS,

@@ -39,13 +39,13 @@ def change_password(session: Session, args: argparse.Namespace) -> None:
 
 
 def activate(session: Session, args: argparse.Namespace) -> None:
-    """May log in from now on."""
+    """Let a user log in from now on."""
     session.patch(_path(session, args.username), {"active": True})
     print(f"Activated user '{args.username}'")
 
 
 def deactivate(session: Session, args: argparse.Namespace) -> None:
-    """May not log in from now on; what is theirs stays."""
+    """Prevent a user from logging in; their experiments and data are kept."""
     session.patch(_path(session, args.username), {"active": False})
     print(f"Deactivated user '{args.username}'")
 
@@ -70,19 +70,19 @@ def unlink_from_provider(session: Session, args: argparse.Namespace) -> None:
 
 def link(session: Session, args: argparse.Namespace) -> None:
     """Say who the user is on the hosts of agents."""
-    told = {
+    body = {
         "agentUid": args.agent_uid,
         "agentUser": args.agent_user,
         "agentGid": args.agent_gid,
         "agentGroup": args.agent_group,
     }
-    session.patch(_path(session, args.username), {"agentUserGroup": told})
+    session.patch(_path(session, args.username), {"agentUserGroup": body})
     print(f"Linked user '{args.username}' with {args.agent_user}:{args.agent_group} on agents")
 
 
 def _path(session: Session, name: str) -> str:
-    found: dict[str, Any] = session.get(f"/api/v1/users/{quote(name, safe='')}/by-username")["user"]
-    return f"/api/v1/users/{found['id']}"
+    user: dict[str, Any] = session.get(f"/api/v1/users/{quote(name, safe='')}/by-username")["user"]
+    return f"/api/v1/users/{user['id']}"
 
 
 def _new_password(name: str) -> str:

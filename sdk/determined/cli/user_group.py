@@ -21,10 +21,10 @@ PATH = "/api/v1/groups"
 
 def group_id(session: Session, name: str) -> int:
     """Of the group of a name; raises `Failure`."""
-    found = session.post(f"{PATH}/search", {"name": name, "limit": 1})["groups"]
-    if not found:
+    groups = session.post(f"{PATH}/search", {"name": name, "limit": 1})["groups"]
+    if not groups:
         raise Failure(f"could not find user group name {name}")
-    return int(found[0]["group"]["groupId"])
+    return int(groups[0]["group"]["groupId"])
 
 
 def user_id(session: Session, name: str) -> int:
@@ -55,12 +55,12 @@ def delete(session: Session, args: argparse.Namespace) -> None:
 def list_groups(session: Session, args: argparse.Namespace) -> None:
     """All groups, or those that a user is in."""
     member = args.groups_user_belongs_to
-    wish = {"userId": user_id(session, member)} if member else {}
-    found = post_pages(session, f"{PATH}/search", "groups", args, wish)
+    body = {"userId": user_id(session, member)} if member else {}
+    groups = post_pages(session, f"{PATH}/search", "groups", args, body)
     if args.json:
-        output.print_json({"groups": found})
+        output.print_json({"groups": groups})
         return
-    rows = [[one["group"]["groupId"], one["group"]["name"], one["numMembers"]] for one in found]
+    rows = [[group["group"]["groupId"], group["group"]["name"], group["numMembers"]] for group in groups]
     output.table(["Group ID", "Name", "Members"], rows)
 
 
@@ -72,7 +72,7 @@ def describe(session: Session, args: argparse.Namespace) -> None:
         return
     print(f"group ID {group['groupId']} group name {group['name']} with users added")
     fields = ("id", "username", "displayName", "admin", "active")
-    rows = [[one[field] for field in fields] for one in group["users"]]
+    rows = [[member[field] for field in fields] for member in group["users"]]
     output.table(["ID", "Username", "Display Name", "Admin", "Active"], rows)
 
 

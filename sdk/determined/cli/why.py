@@ -30,14 +30,14 @@ _WIDEST = 120
 def why(session: Session, args: argparse.Namespace) -> None:
     """The chain of causes, newest first; with `--all` everything that happened, in order."""
     kind = _SHORT.get(args.kind, args.kind)
-    found = _story(session, kind, args.id) if args.all else session.get(f"/api/v1/why/{kind}/{args.id}")
+    story = _story(session, kind, args.id) if args.all else session.get(f"/api/v1/why/{kind}/{args.id}")
     if args.json:
-        output.print_json(found)
+        output.print_json(story)
         return
-    state, waits = found["state"], found["waitsFor"]
-    output.good(f"{name(found['subject'])} is {state}" + (f": {waits}" if waits else ""))
-    show(found["steps"], in_order=args.all)
-    if found["more"]:
+    state, waits = story["state"], story["waitsFor"]
+    output.good(f"{name(story['subject'])} is {state}" + (f": {waits}" if waits else ""))
+    show(story["steps"], in_order=args.all)
+    if story["more"]:
         print("... and earlier causes; 'det why --all' shows everything")
 
 
@@ -49,12 +49,12 @@ def name(subject: dict[str, str]) -> str:
 def _story(session: Session, kind: str, id: str) -> dict[str, Any]:
     """All pages, put together from the newest back."""
     path = f"/api/v1/why/{kind}/{id}"
-    found: dict[str, Any] = session.get(path, {"all": "true", "limit": _PAGE})
-    while found["more"]:
-        before = found["steps"][0]["position"]
+    story: dict[str, Any] = session.get(path, {"all": "true", "limit": _PAGE})
+    while story["more"]:
+        before = story["steps"][0]["position"]
         page = session.get(path, {"all": "true", "limit": _PAGE, "before": before})
-        found |= {"steps": page["steps"] + found["steps"], "more": page["more"]}
-    return found
+        story |= {"steps": page["steps"] + story["steps"], "more": page["more"]}
+    return story
 
 
 def show(steps: list[dict[str, Any]], *, in_order: bool = False) -> None:
@@ -68,10 +68,10 @@ def show(steps: list[dict[str, Any]], *, in_order: bool = False) -> None:
         if (new := _at(step).strftime("%A, %d %B %Y")) != day:
             day = new
             print(f"  {day}")
-        print(paragraph(step, arrow, width))
+        print(output.harmless(paragraph(step, arrow, width)))
         for position in step["because"]:
             if position in occasions:
-                print(paragraph(occasions.pop(position), "   when ", width))
+                print(output.harmless(paragraph(occasions.pop(position), "   when ", width)))
         arrow = "" if in_order else "<- "
 
 
@@ -97,7 +97,7 @@ def _at(step: dict[str, Any]) -> datetime:
 
 VERB = Verb(
     "why",
-    "tell why",
+    "explain a state",
     why,
     (
         arg("kind", choices=(*KINDS, *_SHORT), metavar="KIND", help=", ".join(KINDS)),

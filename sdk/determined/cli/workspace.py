@@ -13,6 +13,7 @@ from determined.cli.failure import Failure
 from determined.cli.grammar import Arg, Noun, OneOf, Run, Verb, arg, one_of
 from determined.cli.paging import paging_args, read_pages
 from determined.transport import identity
+from determined.transport.pages import read_all
 from determined.transport.rest import Session
 
 Object = dict[str, Any]
@@ -29,6 +30,8 @@ _OWN: tuple[Arg | OneOf, ...] = (
     arg("--agent-user", metavar="NAME", help="its name"),
     arg("--agent-gid", type=int, metavar="N", help="number of its group"),
     arg("--agent-group", metavar="NAME", help="the group's name"),
+    arg("--default-compute-pool", metavar="POOL", help="where what wants slots and names no pool goes"),
+    arg("--default-aux-pool", metavar="POOL", help="the same for what wants no slots; '' for the cluster's"),
     one_of(
         arg("--checkpoint-storage-config", metavar="JSON", help="where checkpoints go; {} for the cluster's"),
         arg("--checkpoint-storage-config-file", type=Path, metavar="FILE", help="the same in YAML or JSON"),
@@ -63,13 +66,13 @@ def list_projects_below(session: Session, args: argparse.Namespace) -> None:
 def create_workspace(session: Session, args: argparse.Namespace) -> None:
     """Make one; there must be none of the name."""
     made = session.post("/api/v1/workspaces", {"name": args.name, **_described(args)})["workspace"]
-    _show(args, _workspace_table, [made], one=True)
+    _show(args, _workspace_table, [made], single=True)
 
 
 def describe_workspace(session: Session, args: argparse.Namespace) -> None:
     """One workspace and its projects."""
     path = f"/api/v1/workspaces/{_workspace_id(session, args.workspace_name)}"
-    _show(args, _workspace_table, [session.get(path)["workspace"]], one=True)
+    _show(args, _workspace_table, [session.get(path)["workspace"]], single=True)
     if not args.json:
         print("\nAssociated Projects")
         _project_table(session.get(f"{path}/projects")["projects"])
@@ -79,28 +82,45 @@ def edit_workspace(session: Session, args: argparse.Namespace) -> None:
     """Rename it, or change where it stores checkpoints or whom its tasks run as."""
     changes = ({"name": args.name} if args.name else {}) | _described(args)
     if not changes:
-        raise Failure("nothing to change: give --name, a checkpoint storage or an agent user")
+        raise Failure("nothing to change: give --name, a checkpoint storage, an agent user or a default pool")
     path = f"/api/v1/workspaces/{_workspace_id(session, args.workspace_name)}"
-    _show(args, _workspace_table, [session.patch(path, changes)["workspace"]], one=True)
+    _show(args, _workspace_table, [session.patch(path, changes)["workspace"]], single=True)
 
 
 def _described(args: argparse.Namespace) -> Object:
-    """What the options say of checkpoint storage and agent user."""
-    found: Object = {}
+    """What the options say of checkpoint storage, agent user and pools."""
+    workspace: Object = {}
     group = {name: getattr(args, name) for name in _AGENT if getattr(args, name) is not None}
     if group:
-        found["agentUserGroup"] = {_AGENT[name]: value for name, value in group.items()}
+        workspace["agentUserGroup"] = {_AGENT[name]: value for name, value in group.items()}
+    for field, pool in (("Compute", args.default_compute_pool), ("Aux", args.default_aux_pool)):
+        if pool is not None:
+            workspace[f"default{field}Pool"] = pool
     storage = args.checkpoint_storage_config
     try:
         if storage is not None:
-            found["checkpointStorageConfig"] = json.loads(storage)
+            workspace["checkpointStorageConfig"] = json.loads(storage)
         elif args.checkpoint_storage_config_file is not None:
-            found["checkpointStorageConfig"] = yamlfile.load(args.checkpoint_storage_config_file) or {}
+            workspace["checkpointStorageConfig"] = yamlfile.load(args.checkpoint_storage_config_file) or {}
     except (OSError, ValueError, yamlfile.YamlProblem) as error:
         raise Failure(f"the checkpoint storage cannot be read: {error}") from None
-    if not isinstance(found.get("checkpointStorageConfig", {}), dict):
+    if not isinstance(workspace.get("checkpointStorageConfig", {}), dict):
         raise Failure("a checkpoint storage is a map, such as {type: shared_fs, host_path: /data}")
-    return found
+    return workspace
+
+
+def list_pools(session: Session, args: argparse.Namespace) -> None:
+    """The pools that a workspace may use."""
+    path = f"/api/v1/workspaces/{_workspace_id(session, args.workspace_name)}"
+    workspace = session.get(path)["workspace"]
+    usual = {
+        workspace["defaultComputePool"] or "default": "compute",
+        workspace["defaultAuxPool"] or "default": "auxiliary",
+    }
+    if len(usual) == 1:
+        usual = dict.fromkeys(usual, "compute, auxiliary")
+    pools = read_all(session, f"{path}/available-resource-pools", "resourcePools")
+    output.table(["Resource Pool", "Default For"], [[pool, usual.get(pool, "")] for pool in pools])
 
 
 def delete_workspace(session: Session, args: argparse.Namespace) -> None:
@@ -117,27 +137,29 @@ def create_project(session: Session, args: argparse.Namespace) -> None:
     """Make one in a workspace."""
     path = f"/api/v1/workspaces/{_workspace_id(session, args.workspace_name)}/projects"
     made = session.post(path, {"name": args.name, "description": args.description})["project"]
-    _show(args, _project_table, [made], one=True)
+    _show(args, _project_table, [made], single=True)
 
 
 def describe_project(session: Session, args: argparse.Namespace) -> None:
     """One project and its experiments."""
     id = project_id(session, args)
-    _show(args, _project_table, [session.get(f"/api/v1/projects/{id}")["project"]], one=True)
+    _show(args, _project_table, [session.get(f"/api/v1/projects/{id}")["project"]], single=True)
     if not args.json:
         print("\nAssociated Experiments")
-        found = session.get("/api/v1/experiments", _own(session, args, id) | {"limit": -1})["experiments"]
-        _experiment_table(found, args)
+        experiments = session.get("/api/v1/experiments", _own(session, args, id) | {"limit": -1})[
+            "experiments"
+        ]
+        _experiment_table(experiments, args)
 
 
 def list_experiments(session: Session, args: argparse.Namespace) -> None:
     """The experiments of a project."""
     params = _own(session, args, project_id(session, args)) | _params(args)
-    found = read_pages(session, "/api/v1/experiments", "experiments", args, params)
+    experiments = read_pages(session, "/api/v1/experiments", "experiments", args, params)
     if args.json:
-        output.print_json(found)
+        output.print_json(experiments)
     else:
-        _experiment_table(found, args)
+        _experiment_table(experiments, args)
 
 
 def _own(session: Session, args: argparse.Namespace, project: int) -> Object:
@@ -146,10 +168,10 @@ def _own(session: Session, args: argparse.Namespace, project: int) -> Object:
     return {"projectId": project} | ({} if args.all else mine) | ({} if args.json else {"lean": "true"})
 
 
-def _experiment_table(found: list[Object], args: argparse.Namespace) -> None:
+def _experiment_table(experiments: list[Object], args: argparse.Namespace) -> None:
     from determined.cli.experiment import show_list
 
-    show_list(found, False, args.all)
+    show_list(experiments, False, args.all)
 
 
 def edit_project(session: Session, args: argparse.Namespace) -> None:
@@ -157,7 +179,7 @@ def edit_project(session: Session, args: argparse.Namespace) -> None:
     given = {"name": args.new_name, "description": args.description}
     changes = {key: value for key, value in given.items() if value is not None}
     made = session.patch(f"/api/v1/projects/{project_id(session, args)}", changes)["project"]
-    _show(args, _project_table, [made], one=True)
+    _show(args, _project_table, [made], single=True)
 
 
 def delete_project(session: Session, args: argparse.Namespace) -> None:
@@ -193,29 +215,29 @@ def project_id(session: Session, args: argparse.Namespace) -> int:
     from determined.common.api.errors import NotFoundException
 
     path = f"/api/v1/workspaces/{_workspace_id(session, args.workspace_name)}/projects"
-    for one in session.get(path, {"name": args.project_name})["projects"]:
-        if one["name"] == args.project_name:
-            return int(one["id"])
+    for project in session.get(path, {"name": args.project_name})["projects"]:
+        if project["name"] == args.project_name:
+            return int(project["id"])
     raise NotFoundException(f"project '{args.project_name}' of workspace '{args.workspace_name}' not found")
 
 
-def _show(args: argparse.Namespace, table: Any, found: list[Object], one: bool = False) -> None:
+def _show(args: argparse.Namespace, table: Any, records: list[Object], single: bool = False) -> None:
     if args.json:
-        output.print_json(found[0] if one else found)
+        output.print_json(records[0] if single else records)
     else:
-        table(found)
+        table(records)
 
 
-def _workspace_table(found: list[Object]) -> None:
+def _workspace_table(workspaces: list[Object]) -> None:
     headers = ["ID", "Name", "# Projects", "# Experiments", "Archived"]
     fields = ("id", "name", "numProjects", "numExperiments", "archived")
-    output.table(headers, [[one.get(field) for field in fields] for one in found])
+    output.table(headers, [[workspace.get(field) for field in fields] for workspace in workspaces])
 
 
-def _project_table(found: list[Object]) -> None:
+def _project_table(projects: list[Object]) -> None:
     headers = ["ID", "Name", "Description", "# Experiments", "# Active Experiments", "Archived"]
     fields = ("id", "name", "description", "numExperiments", "numActiveExperiments", "archived")
-    output.table(headers, [[one.get(field) for field in fields] for one in found])
+    output.table(headers, [[project.get(field) for field in fields] for project in projects])
 
 
 WORKSPACE = Noun(
@@ -237,6 +259,7 @@ WORKSPACE = Noun(
             edit_workspace,
             (_WORKSPACE, arg("--name", help="its new name"), *_OWN, _JSON),
         ),
+        Verb("list-pools", "list the resource pools of a workspace", list_pools, (_WORKSPACE,)),
         Verb("delete", "delete a workspace", delete_workspace, (_WORKSPACE, _YES)),
         Verb("archive", "archive a workspace", _switch("workspace", "archive"), (_WORKSPACE,)),
         Verb("unarchive", "unarchive a workspace", _switch("workspace", "unarchive"), (_WORKSPACE,)),

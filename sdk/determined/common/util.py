@@ -127,9 +127,9 @@ def wait_for(
     """Ask until the first of two answers is True; returns the second. TimeoutError after so many seconds."""
     end = time.monotonic() + timeout
     while True:
-        done, found = predicate()
+        done, value = predicate()
         if done:
-            return found
+            return value
         if time.monotonic() >= end:
             raise TimeoutError("timed out waiting for predicate")
         time.sleep(interval)

@@ -47,9 +47,9 @@ class CheckpointContext:
     raise when one fails. Where a quota of storage is used up, `upload` and `store_path` raise OSError
     (EDQUOT) before anything is stored.
 
-    With `background=True` a call returns before everything is stored, and training goes on. At most one such
-    upload is under way: every later call here, an acknowledged preemption, a completed operation and the end
-    of the context wait for it. Its failure is raised by the next `upload` or `store_path`, or at the end.
+    With `background=True` a call returns before everything is stored, while training continues. At most one
+    such upload is under way: every later call here, an acknowledged preemption, a completed operation and the
+    end of the context wait for it. Its failure is raised by the next `upload` or `store_path`, or at the end.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class CheckpointContext:
                 block ends. Other values with a JSON form are yours.
             shard: Whether all ranks contribute files. Those of one node then share a directory, and names
                 must differ unless the contents are equal.
-            background: Whether to upload while training goes on.
+            background: Whether to upload while training continues.
 
         Returns:
             A context manager of (directory, storage id).
@@ -115,7 +115,7 @@ class CheckpointContext:
             metadata: As for `store_path`.
             shard: As for `store_path`.
             selector: Which files: called with each path relative to the directory.
-            background: Whether to upload while training goes on; the directory must stay as it is until then.
+            background: Whether to upload while training continues; the directory must not change until then.
 
         Returns:
             The storage id.
@@ -220,7 +220,7 @@ class CheckpointContext:
         return self._transport.checkpoint_metadata(storage_id)
 
     def delete(self, storage_id: str) -> None:
-        """Delete the files of a checkpoint. The cluster is not told; an unknown id is no error.
+        """Delete the files of a checkpoint. The cluster is not notified; an unknown id is not an error.
 
         Args:
             storage_id: Which checkpoint.
@@ -259,7 +259,7 @@ class CheckpointContext:
 
 
 class DummyCheckpointContext(CheckpointContext):
-    """Really store checkpoints, and tell nobody but the log."""
+    """Store checkpoints, and report them in the log only."""
 
     def __init__(self, dist: DistributedContext, storage_manager: StorageManager) -> None:
         super().__init__(dist, storage_manager, OfflineTransport())

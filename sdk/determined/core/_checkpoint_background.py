@@ -4,7 +4,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from determined.core._outcome import told
+from determined.core._outcome import error_text
 
 logger = logging.getLogger("determined.core")
 
@@ -28,7 +28,7 @@ class BackgroundUpload:
             try:
                 complete()
             except BaseException as error:
-                logger.error("checkpoint %s could not be stored: %s", storage_id, told(error))
+                logger.error("checkpoint %s could not be stored: %s", storage_id, error_text(error))
                 self._failure = error
 
         self._thread = threading.Thread(target=run, name="determined-checkpoint")
@@ -49,5 +49,5 @@ class BackgroundUpload:
         failure, self._failure = self._failure, None
         if failure is not None:
             raise RuntimeError(
-                f"checkpoint {self._storage_id} was not stored in the background: {told(failure)}"
+                f"checkpoint {self._storage_id} was not stored in the background: {error_text(failure)}"
             ) from failure

@@ -49,11 +49,11 @@ def bring(directory: pathlib.Path | None, selector: Selector | None, node: int) 
         if selector is not None:
             raise RuntimeError("core_context.checkpoint.upload(): a selector needs a directory, not None")
         return Share()
-    found = list_directory(directory)
-    # What an earlier upload left there is about to be written anew.
-    found.pop(METADATA_FILE, None)
+    resources = list_directory(directory)
+    # What an earlier upload left there is about to be written again.
+    resources.pop(METADATA_FILE, None)
     status = directory.stat()
-    return Share((node, status.st_dev, status.st_ino), selector is not None, choose(found, selector))
+    return Share((node, status.st_dev, status.st_ino), selector is not None, choose(resources, selector))
 
 
 def common_metadata(all_metadata: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def _wanted_by_anyone(
     everybody = dist.gather_local(mine)
 
     def combined() -> Selector:
-        union = {name for wish in everybody or [] for name in wish.get()}
+        union = {name for patterns in everybody or [] for name in patterns.get()}
         return union.__contains__
 
     return combined

@@ -78,9 +78,9 @@ class ShardedWriter(Writer):
                 self._check_quota(0)
             return str(uuid.uuid4()), plain_metadata(metadata), metadata is not None
 
-        found = values_of_all(self._dist, Outcome(check))
-        anybody = any(given for _, _, given in found)
-        return found[0][0], common_metadata([plain for _, plain, _ in found]), anybody
+        outcomes = values_of_all(self._dist, Outcome(check))
+        anybody = any(given for _, _, given in outcomes)
+        return outcomes[0][0], common_metadata([plain for _, plain, _ in outcomes]), anybody
 
     def _group(self, background: bool) -> Group | Collectives:
         # In the background not the one that training uses at the same time.
@@ -145,12 +145,12 @@ class ShardedWriter(Writer):
         plan = divide(self._dist, values_of_all(self._dist, mine), directory)
         added = {METADATA_FILE: len(metadata_text(metadata).encode())}
         everything = dict(sorted((plan.everything | added).items()))
-        known = Outcome(
+        outcome = Outcome(
             lambda: self._sender(directory, storage_id, plan.mine, background) if directory else None
         )
 
         def send() -> None:
-            sender = known.get()
+            sender = outcome.get()
             if directory is not None and sender is not None and plan.writes_metadata:
                 write_metadata(directory, metadata)
                 sender(added)

@@ -93,8 +93,8 @@ def _notice_dead_hosts(connection: socket.socket) -> None:
 
 
 def _read(connection: socket.socket, length: int) -> bytearray:
-    found = bytearray(length)
-    left = memoryview(found)
+    content = bytearray(length)
+    left = memoryview(content)
     while left:
         try:
             count = connection.recv_into(left)
@@ -103,20 +103,20 @@ def _read(connection: socket.socket, length: int) -> bytearray:
         if count == 0:
             raise Gone("the connection was closed")
         left = left[count:]
-    return found
+    return content
 
 
 def welcome(connection: socket.socket, size: int, taken: set[tuple[int, int]], key: bytes) -> tuple[int, int]:
     """The chief's side of a handshake; returns (rank, channel). Raises `Gone` for strangers."""
     ours = os.urandom(_NONCE)
     connection.sendall(ours)
-    theirs, hello, proof = _cut(_read(connection, _NONCE + _HELLO.size + _MAC), _NONCE, _HELLO.size)
-    if not hmac.compare_digest(proof, _mac(key, b"join", ours, theirs, hello)):
+    peer_nonce, hello, proof = _cut(_read(connection, _NONCE + _HELLO.size + _MAC), _NONCE, _HELLO.size)
+    if not hmac.compare_digest(proof, _mac(key, b"join", ours, peer_nonce, hello)):
         raise Gone("a process that does not know the secret of this job")
     rank, said_size, channel = _HELLO.unpack(hello)
     status = _WRONG_SIZE if said_size != size or not 0 < rank < size else _OK
     status = _RANK_TAKEN if (rank, channel) in taken else status
-    connection.sendall(bytes([status]) + _mac(key, b"here", theirs, ours, bytes([status])))
+    connection.sendall(bytes([status]) + _mac(key, b"here", peer_nonce, ours, bytes([status])))
     if status != _OK:
         raise Gone(f"rank {rank} of {said_size}, in a job of {size}, or there already")
     return rank, channel
@@ -124,11 +124,11 @@ def welcome(connection: socket.socket, size: int, taken: set[tuple[int, int]], k
 
 def introduce(connection: socket.socket, rank: int, size: int, channel: int, key: bytes) -> None:
     """The other side. Raises `Gone` where nobody of the job answers, and `NotAdmitted`."""
-    theirs, ours = _read(connection, _NONCE), os.urandom(_NONCE)
+    peer_nonce, ours = _read(connection, _NONCE), os.urandom(_NONCE)
     hello = _HELLO.pack(rank, size, channel)
-    connection.sendall(ours + hello + _mac(key, b"join", theirs, ours, hello))
+    connection.sendall(ours + hello + _mac(key, b"join", peer_nonce, ours, hello))
     status, proof = _cut(_read(connection, 1 + _MAC), 1)
-    if not hmac.compare_digest(proof, _mac(key, b"here", ours, theirs, status)):
+    if not hmac.compare_digest(proof, _mac(key, b"here", ours, peer_nonce, status)):
         raise Gone("a process that does not know the secret of this job")
     if status[0] == _WRONG_SIZE:
         raise NotAdmitted(f"rank {rank} takes the job for one of {size} processes, its chief does not")
@@ -137,11 +137,11 @@ def introduce(connection: socket.socket, rank: int, size: int, channel: int, key
 
 
 def _cut(text: bytearray, *lengths: int) -> list[bytearray]:
-    found = []
+    parts = []
     for length in lengths:
-        found.append(text[:length])
+        parts.append(text[:length])
         text = text[length:]
-    return [*found, text]
+    return [*parts, text]
 
 
 def _mac(key: bytes, *parts: bytes | bytearray) -> bytes:

@@ -108,8 +108,8 @@ class DistributedContext(Collectives):
         place = ("127.0.0.1", 0) if one_node else (everywhere, self._second_port)
         opened = Outcome(lambda: meeting.listen(*place)) if self.rank == 0 else None
         port = Outcome(lambda: opened.get().getsockname()[1]) if opened else None
-        found: Outcome[int] = self.broadcast(port)
-        address = (self._chief_ip, found.get())
+        outcome: Outcome[int] = self.broadcast(port)
+        address = (self._chief_ip, outcome.get())
         group: Group = (
             meeting.lead(opened.get(), self.size) if opened else meeting.follow(address, self.rank, self.size)
         )

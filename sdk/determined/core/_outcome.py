@@ -30,15 +30,15 @@ class Outcome(Generic[_T]):
 
 
 def _portable(error: Exception | None) -> Exception | None:
-    """The error, or a RuntimeError that tells the same where it does not survive the way."""
+    """The error, or a RuntimeError with the same text where it cannot be pickled."""
     try:
         pickle.loads(pickle.dumps(error))
         return error
     except Exception:
-        return RuntimeError(told(error))
+        return RuntimeError(error_text(error))
 
 
-def told(error: BaseException | None) -> str:
+def error_text(error: BaseException | None) -> str:
     """Return kind and text of an error."""
     return f"{type(error).__name__}: {error}"
 
@@ -50,7 +50,9 @@ def values_of_all(group: Group | Collectives, mine: Outcome[_T]) -> list[_T]:
     """
     everybody: list[Outcome[_T]] = group.allgather(mine)
     mine.get()
-    failed = [f"rank {rank}: {told(one.error)}" for rank, one in enumerate(everybody) if one.error]
+    failed = [
+        f"rank {rank}: {error_text(outcome.error)}" for rank, outcome in enumerate(everybody) if outcome.error
+    ]
     if failed:
         raise RuntimeError("nothing is stored because of " + "; ".join(failed))
-    return [one.get() for one in everybody]
+    return [outcome.get() for outcome in everybody]

@@ -84,10 +84,10 @@ class _Deaths:
         now = time.monotonic()
         dead = {rank for rank, _ in self._links.keys() - _living(self._links)}
         self._since = {rank: self._since.get(rank, now) for rank in dead}
-        gone = [rank for rank, since in self._since.items() if now - since >= GRACE_S]
-        if gone:
+        dead_ranks = [rank for rank, since in self._since.items() if now - since >= GRACE_S]
+        if dead_ranks:
             others = f"; {self._missing()} had not come" if self._missing() else ""
-            raise RuntimeError(f"rank {min(gone)} of this job has died before all had joined{others}")
+            raise RuntimeError(f"rank {min(dead_ranks)} of this job has died before all had joined{others}")
 
 
 def _give_up(links: dict[tuple[int, int], Link], why: str) -> None:
@@ -219,9 +219,9 @@ def _listen_here(force_tcp: bool) -> tuple[socket.socket, Address]:
 class _Clock:
     """Counts the patience down, and says now and then what is waited for."""
 
-    def __init__(self, patience_s: float, told: Callable[[], str]) -> None:
+    def __init__(self, patience_s: float, describe: Callable[[], str]) -> None:
         self._patience_s = patience_s
-        self._told = told
+        self._describe = describe
         self._end = time.monotonic() + patience_s
         self._next = time.monotonic() + TOLD_EVERY_S
 
@@ -229,8 +229,8 @@ class _Clock:
         """Seconds to wait at most before asking again; TimeoutError when none are left."""
         now = time.monotonic()
         if now >= self._end:
-            raise TimeoutError(f"gave up after {self._patience_s:.0f} s: {self._told()}")
+            raise TimeoutError(f"gave up after {self._patience_s:.0f} s: {self._describe()}")
         if now >= self._next:
-            logger.warning("%s", self._told())
+            logger.warning("%s", self._describe())
             self._next = now + TOLD_EVERY_S
         return max(min(self._end, self._next) - now, 0.01)

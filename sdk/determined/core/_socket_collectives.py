@@ -54,17 +54,17 @@ class _Star:
 
     def _expect(self, peer: int, kind: int, call: int, mine: int) -> bytearray:
         """The next frame of a peer, which must be of that kind and call; `mine` is what this rank calls."""
-        found, its_call, content = self._links[peer].receive()
-        if found == ERROR:
+        sent_kind, its_call, content = self._links[peer].receive()
+        if sent_kind == ERROR:
             raise RuntimeError(content.decode())
-        if (found, its_call) != (kind, call):
-            self._out_of_step(peer, found, its_call, mine, call)
+        if (sent_kind, its_call) != (kind, call):
+            self._out_of_step(peer, sent_kind, its_call, mine, call)
         return content
 
-    def _out_of_step(self, peer: int, found: int, its_call: int, mine: int, call: int) -> NoReturn:
-        theirs = _NAMES.get(found, "the end of a gather")
+    def _out_of_step(self, peer: int, kind: int, its_call: int, mine: int, call: int) -> NoReturn:
+        peer_call = _NAMES.get(kind, "the end of a gather")
         self._fail(
-            f"out-of-order collectives: rank {peer} is in {theirs} (its call {its_call}) while rank "
+            f"out-of-order collectives: rank {peer} is in {peer_call} (its call {its_call}) while rank "
             f"{self._rank()} is in {_NAMES[mine]} (its call {call}); all ranks must make the same calls"
         )
 

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from determined.core._outcome import told
+from determined.core._outcome import error_text
 from determined.core._tensorboard import TensorboardUpload, as_it_is, everything
 from determined.core._tensorboard_events import EventFile
 from determined.transport.protocol import MetricReport
@@ -25,13 +25,13 @@ Scalars = dict[str, float]
 
 def _scalars(metrics: Mapping[str, Any], prefix: str) -> Scalars:
     """The metrics that are numbers, by tag; those that are not finite are text in a report."""
-    found: Scalars = {}
+    scalars: Scalars = {}
     for name, value in metrics.items():
         number = _NOT_FINITE.get(value) if isinstance(value, str) else value
         if isinstance(number, int | float) and not isinstance(number, bool):
             tag = name if not prefix or name.startswith(prefix.rstrip("_")) else prefix + name
-            found[_PREFIX + tag] = number
-    return found
+            scalars[_PREFIX + tag] = number
+    return scalars
 
 
 def events_of(report: MetricReport) -> Iterator[tuple[int, Scalars]]:
@@ -95,7 +95,7 @@ class AutomaticTensorboard:
                 self._write()
                 self._upload.send(everything, as_it_is)
             except Exception as error:
-                logger.warning("TensorBoard files could not be stored: %s", told(error))
+                logger.warning("TensorBoard files could not be stored: %s", error_text(error))
             else:
                 if over:
                     self._remove()

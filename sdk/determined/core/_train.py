@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from determined.core import _tensorboard
 from determined.core._distributed import DistributedContext, DummyDistributedContext
 from determined.core._encode import encode_metrics
+from determined.core._metric_names import MetricNames
 from determined.transport.offline import OfflineTransport
 from determined.transport.protocol import MetricReport
 
@@ -60,6 +61,7 @@ class TrainContext:
         self._tensorboard_upload = tensorboard_upload
         self._tensorboard = tensorboard
         self._exit_reported = False
+        self._names = MetricNames()
         self._last_validation: int | None = None
 
     def report_training_metrics(
@@ -121,6 +123,7 @@ class TrainContext:
         batches = None if batch_metrics is None else [encode_metrics(batch) for batch in batch_metrics]
         report = MetricReport(group, steps, encode_metrics(metrics), batches)
         self._transport.report(report)
+        self._names.reported(group, report.metrics)
         if self._tensorboard is not None:
             self._tensorboard.add(report)
 

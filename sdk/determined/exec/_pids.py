@@ -17,9 +17,9 @@ _DEAD = "ZTXt"
 def connect(address: str) -> socket.socket:
     """A connection to a server."""
     family, place = _place(address)
-    found = socket.socket(family, socket.SOCK_STREAM)
-    found.connect(place)
-    return found
+    connection = socket.socket(family, socket.SOCK_STREAM)
+    connection.connect(place)
+    return connection
 
 
 def listen(address: str) -> socket.socket:
@@ -27,12 +27,12 @@ def listen(address: str) -> socket.socket:
     family, place = _place(address)
     if isinstance(place, str):
         Path(place).unlink(missing_ok=True)
-    found = socket.socket(family, socket.SOCK_STREAM)
+    listener = socket.socket(family, socket.SOCK_STREAM)
     if family == socket.AF_INET:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    found.bind(place)
-    found.listen()
-    return found
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(place)
+    listener.listen()
+    return listener
 
 
 def _place(address: str) -> tuple[int, str | tuple[str, int]]:
@@ -73,11 +73,11 @@ def descendants(pid: int) -> list[int]:
     parents: dict[int, list[int]] = {}
     for child, parent in _all():
         parents.setdefault(parent, []).append(child)
-    found, ahead = [], list(parents.get(pid, ()))
+    below, ahead = [], list(parents.get(pid, ()))
     while ahead:
-        found.append(ahead.pop())
-        ahead += parents.get(found[-1], ())
-    return found
+        below.append(ahead.pop())
+        ahead += parents.get(below[-1], ())
+    return below
 
 
 def _all() -> Iterator[tuple[int, int]]:

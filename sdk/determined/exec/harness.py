@@ -65,14 +65,14 @@ def trial_class(name: str) -> type[Trial]:
         sys.path.insert(0, os.getcwd())
     # What was imported before under this name may be another file.
     sys.modules.pop(module_name, None)
-    found: Any = importlib.import_module(module_name)
+    member: Any = importlib.import_module(module_name)
     for part in path.split("."):
-        found = getattr(found, part)
-    if not isinstance(found, type):
+        member = getattr(member, part)
+    if not isinstance(member, type):
         raise AssertionError(f"{name} is not a class")
-    if not issubclass(found, Trial):
+    if not issubclass(member, Trial):
         raise AssertionError(f"{name} is not a det.Trial subclass")
-    return found
+    return member
 
 
 def train(kind: type[Trial], info: det.ClusterInfo) -> None:

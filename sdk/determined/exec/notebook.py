@@ -49,10 +49,10 @@ class Idleness:
         if self._kind == "kernels_or_terminals":
             return not kernels and not terminals
         if self._kind == "kernel_connections":
-            return not any(one.get("connections") for one in kernels)
-        newest = max((str(one.get("last_activity", "")) for one in (*kernels, *terminals)), default="")
+            return not any(entry.get("connections") for entry in kernels)
+        newest = max((str(entry.get("last_activity", "")) for entry in (*kernels, *terminals)), default="")
         before, self._active = self._active, newest
-        works = any(one.get("execution_state") == "busy" for one in kernels)
+        works = any(entry.get("execution_state") == "busy" for entry in kernels)
         return not works and newest == before
 
 
@@ -98,14 +98,14 @@ def folders(own: Path) -> dict[str, str]:
     parts = {name: own / name for name in ("config", "data", "runtime")}
     for part in parts.values():
         part.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = {f"JUPYTER_{name.upper()}_DIR": str(part) for name, part in parts.items()}
+    variables = {f"JUPYTER_{name.upper()}_DIR": str(part) for name, part in parts.items()}
     # Nothing is asked of addresses elsewhere, and nobody is asked whether it should be.
     settings = parts["config"] / "labconfig" / "default_setting_overrides.json"
     settings.parent.mkdir(exist_ok=True)
     settings.write_text(json.dumps({NEWS: {"fetchNews": "false", "checkForUpdates": False}}))
     # Before what the environment of the interpreter brings.
     listed = [str(own / "first"), os.environ.get("JUPYTER_PATH", "")]
-    return {**found, "JUPYTER_PATH": os.pathsep.join(filter(None, listed))}
+    return {**variables, "JUPYTER_PATH": os.pathsep.join(filter(None, listed))}
 
 
 def own_kernel(own: Path) -> None:
@@ -122,16 +122,16 @@ def own_kernel(own: Path) -> None:
 
 def watch(task: Served) -> None:
     """Tell the master whether the notebook is used, whenever that changes."""
-    idleness, said = Idleness(str(task.order.get("idle_type"))), False
+    idleness, was_idle = Idleness(str(task.order.get("idle_type"))), False
     with _serving.session_of(task.info) as session:
         while True:
             time.sleep(LOOK_EVERY_S)
             try:
                 idle = idleness.is_idle(_asked(task, "kernels"), _asked(task, "terminals"))
-                if idle != said:
+                if idle != was_idle:
                     path = f"/api/v1/notebooks/{task.info.task_id}/report_idle"
                     session.put(path, {"notebookId": task.info.task_id, "idle": idle})
-                    said = idle
+                    was_idle = idle
             except Exception as error:
                 logger.debug("whether the notebook is idle is not known: %s; trying again", error)
 
@@ -140,8 +140,8 @@ def _asked(task: Served, what: str, get: Callable[..., Any] = requests.get) -> L
     address = f"http://{task.host}:{task.port}/proxy/{task.info.task_id}/api/{what}"
     answer = get(address, headers={"Authorization": credential(task.info.session_token)}, timeout=ANSWER_S)
     # A server without terminals answers 404.
-    found: Listed = answer.json() if answer.ok else []
-    return found
+    entries: Listed = answer.json() if answer.ok else []
+    return entries
 
 
 if __name__ == "__main__":

@@ -145,24 +145,26 @@ def _send(pid: int, number: signal.Signals) -> None:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the command; the exit code."""
-    found = _arguments(sys.argv[1:] if args is None else args)
+    options = _arguments(sys.argv[1:] if args is None else args)
     try:
-        on_fail, on_exit = _pids.signal_named(found.on_fail), _pids.signal_named(found.on_exit)
-        server = _pids.listen(found.address)
+        on_fail, on_exit = _pids.signal_named(options.on_fail), _pids.signal_named(options.on_exit)
+        server = _pids.listen(options.address)
     except (ValueError, OSError) as error:
         print(f"pid_server: {error}", file=sys.stderr)
         return 1
     with contextlib.closing(server):
         try:
-            child = _child.start(found.command)
+            child = _child.start(options.command)
         except OSError as error:
-            return _child.not_started(found.command, error)
-        workers = Workers(server, found.workers)
+            return _child.not_started(options.command, error)
+        workers = Workers(server, options.workers)
         try:
-            return Supervisor(child, workers, found.grace_period, found.signal_children).run(on_fail, on_exit)
+            return Supervisor(child, workers, options.grace_period, options.signal_children).run(
+                on_fail, on_exit
+            )
         finally:
-            if "/" in found.address:
-                Path(found.address).unlink(missing_ok=True)
+            if "/" in options.address:
+                Path(options.address).unlink(missing_ok=True)
 
 
 def _arguments(args: Sequence[str]) -> argparse.Namespace:
@@ -174,11 +176,11 @@ def _arguments(args: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("address", help="a path with a slash, host:port, or a port")
     parser.add_argument("workers", type=int, help="how many workers will report")
     own, command = split(args, ("--on-fail", "--on-exit", "--grace-period"), positional=2)
-    found = parser.parse_args(own)
+    options = parser.parse_args(own)
     if not command:
         parser.error("no command was given")
-    found.command = command
-    return found
+    options.command = command
+    return options
 
 
 def split(args: Sequence[str], valued: Sequence[str] = (), *, positional: int) -> tuple[list[str], list[str]]:

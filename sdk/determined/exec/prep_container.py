@@ -52,21 +52,21 @@ _GPUS = (
 
 def main(args: Sequence[str] | None = None) -> int:
     """Do the steps that were asked for."""
-    found = _arguments(args)
+    options = _arguments(args)
     logging.basicConfig(level=logging.INFO, format=det.LOG_FORMAT)
     folder = info_directory()
     write_once(folder / "cluster.json", lambda: cluster_file(os.environ))
-    if found.trial:
+    if options.trial:
         write_once(folder / "trial.json", lambda: trial_file(os.environ))
         unpack(_model_definition(os.environ), [PRISTINE, Path(os.environ.get("DET_WORKDIR") or Path.cwd())])
-    if found.resources:
+    if options.resources:
         gpus = visible_gpus()
         write_once(folder / "resources.json", lambda: {"gpu_uuids": gpus})
         logger.info(
             "Running task container on agent_id=%s, hostname=%s with visible GPUs %s",
             *(os.environ["DET_AGENT_ID"], socket.gethostname(), gpus),
         )
-    if found.rendezvous:
+    if options.rendezvous:
         write_once(folder / "rendezvous.json", lambda: _rendezvous(os.environ))
     return 0
 
@@ -162,11 +162,11 @@ def _rendezvous(environment: Mapping[str, str]) -> dict[str, Any]:
         raise ValueError(f"unsupported resources type: {kind}")
     allocation = environment["DET_ALLOCATION_ID"]
     answer = _ask(environment, f"/api/v1/allocations/{allocation}/resources/{resources_id}/rendezvous")
-    told = answer["rendezvousInfo"]
+    rendezvous = answer["rendezvousInfo"]
     return {
-        "container_addrs": told["addresses"],
-        "container_rank": told.get("rank", 0),
-        "container_slot_counts": told["slots"],
+        "container_addrs": rendezvous["addresses"],
+        "container_rank": rendezvous.get("rank", 0),
+        "container_slot_counts": rendezvous["slots"],
     }
 
 
@@ -184,8 +184,8 @@ def _ask(environment: Mapping[str, str], path: str) -> dict[str, Any]:
                 verify=environment.get("DET_MASTER_CERT_FILE") or True,
             )
             answer.raise_for_status()
-            found: dict[str, Any] = answer.json()
-            return found
+            body: dict[str, Any] = answer.json()
+            return body
         except requests.RequestException as error:
             tls = environment.get("DET_MASTER_CERT_FILE") or "the system's certificates"
             logger.warning("%s (TLS: %s) did not answer: %s", url, tls, error)

@@ -74,7 +74,7 @@ SFTP = ("/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server", "/us
 def main() -> int:
     """Serve until the task is killed."""
     task = _serving.served("shell.json", "det shell start")
-    sshd = shutil.which("sshd") or next((one for one in PLACES if os.access(one, os.X_OK)), None)
+    sshd = shutil.which("sshd") or next((path for path in PLACES if os.access(path, os.X_OK)), None)
     if sshd is None:
         stop(
             "this host has no SSH server, which a shell needs.\n"
@@ -99,9 +99,9 @@ def main() -> int:
 def write(folder: Path, order: dict[str, str], account: str) -> None:
     """What sshd reads, for its own user alone."""
     folder.mkdir(mode=0o700, exist_ok=True)
-    sftp = next((one for one in SFTP if os.access(one, os.X_OK)), "internal-sftp")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(NOT_PASSED)}
-    lines = [f"export {name}={shlex.quote(value)}\n" for name, value in kept.items() if name.isidentifier()]
+    sftp = next((path for path in SFTP if os.access(path, os.X_OK)), "internal-sftp")
+    passed = {name: value for name, value in os.environ.items() if not name.startswith(NOT_PASSED)}
+    lines = [f"export {name}={shlex.quote(value)}\n" for name, value in passed.items() if name.isidentifier()]
     for name, text, mode in (
         ("host_key", order["host_key"], 0o600),
         ("authorized_keys", f"{order['authorized_key']}\n", 0o600),
@@ -149,10 +149,10 @@ class Shell:
             self._open -= 1
 
     async def _session(self, client: ServerConnection) -> None:
-        ours, theirs = socket.socketpair()
-        with theirs:
+        ours, shell_end = socket.socketpair()
+        with shell_end:
             server = await asyncio.create_subprocess_exec(
-                *self._argv, stdin=theirs.fileno(), stdout=theirs.fileno()
+                *self._argv, stdin=shell_end.fileno(), stdout=shell_end.fileno()
             )
         reader, writer = await asyncio.open_connection(sock=ours, limit=CHUNK)
         ways = (_to_server(client, writer), _to_client(reader, client))

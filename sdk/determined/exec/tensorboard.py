@@ -52,11 +52,11 @@ class Source:
     def fetch(self) -> int:
         """Copy what has grown since the last time; the number of files."""
         try:
-            there = self._manager.list_resources(self._stored)
+            stored = self._manager.list_resources(self._stored)
         except Exception as error:
             logger.debug("nothing at %s: %s", self._stored, error)
             return 0
-        grown = {name for name, size in there.items() if size and self._known.get(name) != size}
+        grown = {name for name, size in stored.items() if size and self._known.get(name) != size}
         if grown:
             # A file that grew is not the one that lies here: it is copied beside and put in its place.
             with tempfile.TemporaryDirectory(dir=self._scratch) as scratch:
@@ -65,7 +65,7 @@ class Source:
                     target = self._folder / name
                     target.parent.mkdir(parents=True, exist_ok=True)
                     (pathlib.Path(scratch) / name).replace(target)
-            self._known.update({name: there[name] for name in grown})
+            self._known.update({name: stored[name] for name in grown})
         return len(grown)
 
 
@@ -73,21 +73,21 @@ def sources(
     order: dict[str, Any], cluster_id: str, root: pathlib.Path, scratch: pathlib.Path
 ) -> list[Source]:
     """One for each trial."""
-    found = []
+    wanted = []
     for folder in (root, scratch):
         folder.mkdir(exist_ok=True)
     roots = msgspec.convert(order["roots"], Roots)
-    for one in order["sources"]:
+    for source in order["sources"]:
         try:
-            manager = fenced(one["storage"], roots)
+            manager = fenced(source["storage"], roots)
         except ValueError as error:
-            logger.error("experiment %s is not shown: %s", one["experiment_id"], error)
+            logger.error("experiment %s is not shown: %s", source["experiment_id"], error)
             continue
-        for trial in one["trial_ids"]:
-            place = stored_under(cluster_id, one["experiment_id"], trial)
-            folder = root / f"exp{one['experiment_id']}" / f"trial{trial}"
-            found.append(Source(manager, place, folder, scratch))
-    return found
+        for trial in source["trial_ids"]:
+            place = stored_under(cluster_id, source["experiment_id"], trial)
+            folder = root / f"exp{source['experiment_id']}" / f"trial{trial}"
+            wanted.append(Source(manager, place, folder, scratch))
+    return wanted
 
 
 def main() -> int:
@@ -104,9 +104,9 @@ def main() -> int:
     order = json.loads((info_directory() / "tensorboard.json").read_text())
     # In the task's working directory, which goes with the run.
     root, scratch = pathlib.Path("shown").absolute(), pathlib.Path("fetched").absolute()
-    fetch_all(found := sources(order, info.cluster_id, root, scratch))
+    fetch_all(all_sources := sources(order, info.cluster_id, root, scratch))
     address, port = order.get("host") or "127.0.0.1", c10d_port()
-    threading.Thread(target=_fetch, args=(found,), daemon=True).start()
+    threading.Thread(target=_fetch, args=(all_sources,), daemon=True).start()
     threading.Thread(target=_announce, args=(info, address, port), daemon=True).start()
     return _child.run(
         [
@@ -117,19 +117,19 @@ def main() -> int:
     )
 
 
-def fetch_all(found: list[Source]) -> None:
+def fetch_all(all_sources: list[Source]) -> None:
     """Copy what has grown; what fails, as it was just being stored again, has its turn the next time."""
-    for source in found:
+    for source in all_sources:
         try:
             source.fetch()
         except Exception as error:
             logger.warning("event files could not be fetched: %s; trying again", error)
 
 
-def _fetch(found: list[Source]) -> None:
+def _fetch(all_sources: list[Source]) -> None:
     while True:
         time.sleep(EVERY_S)
-        fetch_all(found)
+        fetch_all(all_sources)
 
 
 def _announce(info: det.ClusterInfo, address: str, port: int) -> None:

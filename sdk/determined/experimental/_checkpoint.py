@@ -134,8 +134,8 @@ class Checkpoint:
         Args:
             keys: The keys; those that the metadata lacks are ignored.
         """
-        gone = set(keys)
-        self._register({key: value for key, value in self.metadata.items() if key not in gone})
+        removed = set(keys)
+        self._register({key: value for key, value in self.metadata.items() if key not in removed})
 
     def delete(self) -> None:
         """Delete the checkpoint's files. Returns before they are gone."""
@@ -177,28 +177,28 @@ def get(session: Session, uuid: str) -> Checkpoint:
     return from_wire(session, session.get(f"/api/v1/checkpoints/{uuid}")["checkpoint"])
 
 
-def from_wire(session: Session, told: dict[str, Any]) -> Checkpoint:
+def from_wire(session: Session, answer: dict[str, Any]) -> Checkpoint:
     """A checkpoint as the REST API writes it."""
     return Checkpoint(
         session,
-        told.get("taskId"),
-        told.get("allocationId"),
-        told["uuid"],
-        told.get("reportTime"),
-        {name: int(size) for name, size in (told.get("resources") or {}).items()},
-        told.get("metadata") or {},
-        CheckpointState(told["state"]),
-        _training(told.get("training") or {}),
+        answer.get("taskId"),
+        answer.get("allocationId"),
+        answer["uuid"],
+        answer.get("reportTime"),
+        {name: int(size) for name, size in (answer.get("resources") or {}).items()},
+        answer.get("metadata") or {},
+        CheckpointState(answer["state"]),
+        _training(answer.get("training") or {}),
     )
 
 
-def _training(told: dict[str, Any]) -> CheckpointTrainingMetadata | None:
-    if not told.get("trialId"):
+def _training(answer: dict[str, Any]) -> CheckpointTrainingMetadata | None:
+    if not answer.get("trialId"):
         return None
     return CheckpointTrainingMetadata(
-        told.get("experimentConfig") or {},
-        int(told["experimentId"]),
-        int(told["trialId"]),
-        told.get("hparams") or {},
-        told.get("validationMetrics") or {},
+        answer.get("experimentConfig") or {},
+        int(answer["experimentId"]),
+        int(answer["trialId"]),
+        answer.get("hparams") or {},
+        answer.get("validationMetrics") or {},
     )

@@ -51,14 +51,14 @@ class _Users:
 
     def list_users(self) -> list[User]:
         """Return all users."""
-        return [_user.from_wire(self._session, one) for one in self._session.get("/api/v1/users")["users"]]
+        return [_user.from_wire(self._session, user) for user in self._session.get("/api/v1/users")["users"]]
 
     def get_session_username(self) -> str:
         """Return the name of the user of this connection."""
         return identity.current_user(self._session)
 
     def logout(self) -> None:
-        """End the session of this connection's user: its token is given back and forgotten."""
+        """End the session of this connection's user: its token is revoked and deleted."""
         name = self.get_session_username()
         self._session.post("/api/v1/auth/logout")
         self._session.token = None
@@ -183,7 +183,7 @@ class Determined(_Users, _Models, _OAuthClients):
         Args:
             master: Address as `HOST:PORT` or `http(s)://HOST:PORT`. Default: `DET_MASTER`, else
                 `localhost:8080`.
-            user: Who to be. Default: `DET_USER` with `DET_PASS`, else who has logged in with `det user
+            user: Name of the user. Default: `DET_USER` with `DET_PASS`, else of the last `det user
                 login`, else `determined`.
             password: The user's password. Not needed where a login of this user is stored; on a terminal it
                 is asked for.
@@ -193,7 +193,7 @@ class Determined(_Users, _Models, _OAuthClients):
             noverify: True to check no certificate.
 
         Raises:
-            ValueError: The address is none.
+            ValueError: The address is not valid.
             MasterNotFoundException: Nobody answers at the address.
             UnauthenticatedException: The password is wrong.
         """
@@ -212,7 +212,7 @@ class Determined(_Users, _Models, _OAuthClients):
         text = _config_text(config)
         if not isinstance(model_dir, str | Path):
             raise ValueError(f"model_dir must be a str or a Path, not {type(model_dir).__name__}")
-        files = context.pack(Path(model_dir), [Path(one) for one in includes or ()])
+        files = context.pack(Path(model_dir), [Path(path) for path in includes or ()])
         body = {"config": text, "modelDefinition": files, "activate": True}
         answer = submission.submit(self._session, body)
         for warning in submission.warnings_of(answer):

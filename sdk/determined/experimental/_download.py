@@ -30,10 +30,10 @@ def direct(uuid: str, config: Mapping[str, Any], target: Path) -> None:
 
     FileNotFoundError if a shared file system is not mounted here; else whatever the storage raises.
     """
-    found = _shared_fs(uuid, config) if config.get("type") == "shared_fs" else _build(config)
-    found.download(uuid, target, lambda name: name != METADATA)
-    if METADATA in found.list_resources(uuid):
-        found.download(uuid, target, lambda name: name == METADATA)
+    folder = _shared_fs(uuid, config) if config.get("type") == "shared_fs" else _build(config)
+    folder.download(uuid, target, lambda name: name != METADATA)
+    if METADATA in folder.list_resources(uuid):
+        folder.download(uuid, target, lambda name: name == METADATA)
 
 
 def through_master(session: Session, uuid: str, resources: Mapping[str, int], target: Path) -> None:
@@ -83,11 +83,11 @@ def _shared_fs(uuid: str, config: Mapping[str, Any]) -> storage.SharedFSStorageM
 
 
 def _build(config: Mapping[str, Any]) -> storage.StorageManager:
-    """Without the keys that the master masks: whoever asks uses their own."""
-    told = {key: value for key, value in config.items() if not (key in _KEYS and _is_masked(value))}
-    if not told.get("secret_key"):
-        told = {key: value for key, value in told.items() if key not in _KEYS}
-    return storage.build(told)
+    """Without the keys that the master masks: the user's own are used."""
+    answer = {key: value for key, value in config.items() if not (key in _KEYS and _is_masked(value))}
+    if not answer.get("secret_key"):
+        answer = {key: value for key, value in answer.items() if key not in _KEYS}
+    return storage.build(answer)
 
 
 def _is_masked(value: Any) -> bool:
@@ -115,11 +115,13 @@ def _unpack(packed: IO[bytes], target: Path) -> None:
             pass
 
 
-def _check(uuid: str, resources: Mapping[str, int], found: Path) -> None:
+def _check(uuid: str, resources: Mapping[str, int], folder: Path) -> None:
     for name, size in resources.items():
-        path = found / name
-        there = path.is_dir() if name.endswith("/") else path.is_file() and path.stat().st_size == int(size)
-        if not there and name != METADATA:
+        path = folder / name
+        complete = (
+            path.is_dir() if name.endswith("/") else path.is_file() and path.stat().st_size == int(size)
+        )
+        if not complete and name != METADATA:
             raise errors.ProxiedDownloadFailed(
                 f"checkpoint {uuid} was not downloaded completely through the master: "
                 f"{name} is missing or too short"

@@ -125,8 +125,8 @@ class ExperimentReference(_Control):
         """
         params = {"sortBy": TrialSortBy.START_TIME.value, "orderBy": TrialOrderBy.ASC.value, "limit": 1}
         while True:
-            if found := self._session.get(f"{self._path}/trials", params)["trials"]:
-                return TrialReference(int(found[0]["id"]), self._session)
+            if trials := self._session.get(f"{self._path}/trials", params)["trials"]:
+                return TrialReference(int(trials[0]["id"]), self._session)
             state = ExperimentState(self._get()["state"])
             if state in _ENDED:
                 raise RuntimeError(f"experiment {self.id} is {state.name} and has no trial")
@@ -142,8 +142,8 @@ class ExperimentReference(_Control):
             order_by: Direction of the sort.
         """
         params = {"sortBy": sort_by.value, "orderBy": order_by.value}
-        found = read_all(self._session, f"{self._path}/trials", "trials", params)
-        return [TrialReference(int(one["id"]), self._session) for one in found]
+        trials = read_all(self._session, f"{self._path}/trials", "trials", params)
+        return [TrialReference(int(trial["id"]), self._session) for trial in trials]
 
     def top_checkpoint(self, sort_by: str | None = None, smaller_is_better: bool | None = None) -> Checkpoint:
         """Return the best checkpoint of all trials.
@@ -178,11 +178,11 @@ class ExperimentReference(_Control):
         else:
             order = _ranking.Order(sort_by, bool(smaller_is_better))
         completed = {"states": CheckpointState.COMPLETED.value}
-        told = read_all(self._session, f"{self._path}/checkpoints", "checkpoints", completed)
-        found = [_checkpoint.from_wire(self._session, one) for one in told]
-        if not found:
+        answer = read_all(self._session, f"{self._path}/checkpoints", "checkpoints", completed)
+        checkpoints = [_checkpoint.from_wire(self._session, checkpoint) for checkpoint in answer]
+        if not checkpoints:
             raise AssertionError(f"No checkpoint found for experiment {self.id}")
-        return _ranking.best_of_each_trial(found, order)[:limit]
+        return _ranking.best_of_each_trial(checkpoints, order)[:limit]
 
     def get_config(self) -> dict[str, Any]:
         """Return the experiment configuration, completed with defaults."""
@@ -194,5 +194,5 @@ class ExperimentReference(_Control):
         return f"/api/v1/experiments/{self.id}"
 
     def _get(self) -> dict[str, Any]:
-        found: dict[str, Any] = self._session.get(self._path)["experiment"]
-        return found
+        experiment: dict[str, Any] = self._session.get(self._path)["experiment"]
+        return experiment

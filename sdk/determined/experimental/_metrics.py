@@ -81,18 +81,18 @@ def stream_validation(session: Session, trial_ids: Iterable[int]) -> Iterator[Va
 
 
 def _stream(session: Session, name: str, trial_ids: Iterable[int], kind: type[_Kind]) -> Iterator[_Kind]:
-    for found in session.stream(f"/api/v1/trials/metrics/{name}", {"trialIds": list(trial_ids)}):
-        for report in found["metrics"]:
+    for record in session.stream(f"/api/v1/trials/metrics/{name}", {"trialIds": list(trial_ids)}):
+        for report in record["metrics"]:
             yield _record(report, kind)
 
 
 def _record(report: dict[str, Any], kind: type[_Kind]) -> _Kind:
-    told = report.get("metrics") or {}
+    answer = report.get("metrics") or {}
     return kind(
         trial_id=int(report["trialId"]),
         trial_run_id=int(report["trialRunId"]),
         total_batches=int(report["totalBatches"]),
         end_time=instant.parse(report["endTime"]).replace(microsecond=0),
-        metrics=told.get("avgMetrics") or {},
-        batch_metrics=told.get("batchMetrics") or None,
+        metrics=answer.get("avgMetrics") or {},
+        batch_metrics=answer.get("batchMetrics") or None,
     )

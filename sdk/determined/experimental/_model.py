@@ -77,24 +77,24 @@ class ModelVersion:
         return f"/api/v1/models/{self.model_id}/versions/{self.model_version}"
 
     def _patch(self, changes: dict[str, Any]) -> None:
-        told = self._session.patch(self._path, changes)["modelVersion"]
-        self.name, self.comment = told.get("name") or "", told.get("comment") or ""
-        self.notes, self.metadata = told.get("notes") or "", told.get("metadata") or {}
+        answer = self._session.patch(self._path, changes)["modelVersion"]
+        self.name, self.comment = answer.get("name") or "", answer.get("comment") or ""
+        self.notes, self.metadata = answer.get("notes") or "", answer.get("metadata") or {}
 
 
-def version_from_wire(session: Session, told: dict[str, Any]) -> ModelVersion:
+def version_from_wire(session: Session, answer: dict[str, Any]) -> ModelVersion:
     """A version as the REST API writes it."""
     return ModelVersion(
         session,
-        int(told.get("id") or 0),
-        _checkpoint.from_wire(session, told["checkpoint"]) if told.get("checkpoint") else None,
-        told.get("metadata") or {},
-        told.get("name") or "",
-        told.get("comment") or "",
-        told.get("notes") or "",
-        int(told["model"]["id"]),
-        told["model"]["name"],
-        int(told["version"]),
+        int(answer.get("id") or 0),
+        _checkpoint.from_wire(session, answer["checkpoint"]) if answer.get("checkpoint") else None,
+        answer.get("metadata") or {},
+        answer.get("name") or "",
+        answer.get("comment") or "",
+        answer.get("notes") or "",
+        int(answer["model"]["id"]),
+        answer["model"]["name"],
+        int(answer["version"]),
     )
 
 
@@ -120,8 +120,8 @@ class _Description:
         Args:
             keys: The keys; those that the metadata lacks are ignored.
         """
-        gone = set(keys)
-        self._patch({"metadata": {key: value for key, value in self.metadata.items() if key not in gone}})
+        removed = set(keys)
+        self._patch({"metadata": {key: value for key, value in self.metadata.items() if key not in removed}})
 
     def set_labels(self, labels: list[str]) -> None:
         """Replace the model's labels.
@@ -144,8 +144,8 @@ class _Description:
         return f"/api/v1/models/{self.model_id}"
 
     def _patch(self, changes: dict[str, Any]) -> None:
-        told = self._session.patch(self._path, changes)["model"]
-        vars(self).update(vars(from_wire(self._session, told)))
+        answer = self._session.patch(self._path, changes)["model"]
+        vars(self).update(vars(from_wire(self._session, answer)))
 
 
 class Model(_Description):
@@ -197,8 +197,8 @@ class Model(_Description):
         Returns:
             The version.
         """
-        told = self._session.post(f"{self._path}/versions", {"checkpointUuid": checkpoint_uuid})
-        return version_from_wire(self._session, told["modelVersion"])
+        answer = self._session.post(f"{self._path}/versions", {"checkpointUuid": checkpoint_uuid})
+        return version_from_wire(self._session, answer["modelVersion"])
 
     def get_version(self, version: int = -1) -> ModelVersion | None:
         """Return a version of the model.
@@ -214,8 +214,8 @@ class Model(_Description):
         """
         if version == -1:
             return next(iter(self.get_versions()), None)
-        told = self._session.get(f"{self._path}/versions/{version}")
-        return version_from_wire(self._session, told["modelVersion"])
+        answer = self._session.get(f"{self._path}/versions/{version}")
+        return version_from_wire(self._session, answer["modelVersion"])
 
     def get_versions(self, order_by: ModelOrderBy = ModelOrderBy.DESC) -> list[ModelVersion]:
         """Return all versions of the model, by number.
@@ -224,8 +224,8 @@ class Model(_Description):
             order_by: Direction of the sort (default: the latest first).
         """
         params = {"sortBy": "SORT_BY_VERSION", "orderBy": order_by.value}
-        found = read_all(self._session, f"{self._path}/versions", "modelVersions", params)
-        return [version_from_wire(self._session, one) for one in found]
+        versions = read_all(self._session, f"{self._path}/versions", "modelVersions", params)
+        return [version_from_wire(self._session, version) for version in versions]
 
     def archive(self) -> None:
         """Archive the model, so that it cannot be changed."""
@@ -261,20 +261,20 @@ class Model(_Description):
         return {"id": self.model_id, **shown}
 
 
-def from_wire(session: Session, told: dict[str, Any]) -> Model:
+def from_wire(session: Session, answer: dict[str, Any]) -> Model:
     """A model as the REST API writes it."""
     return Model(
         session,
-        int(told["id"]),
-        told["name"],
-        told.get("description") or "",
-        told.get("creationTime"),
-        told.get("lastUpdatedTime"),
-        told.get("metadata") or {},
-        list(told.get("labels") or []),
-        told.get("username") or "",
-        bool(told.get("archived")),
-        told.get("workspaceId"),
+        int(answer["id"]),
+        answer["name"],
+        answer.get("description") or "",
+        answer.get("creationTime"),
+        answer.get("lastUpdatedTime"),
+        answer.get("metadata") or {},
+        list(answer.get("labels") or []),
+        answer.get("username") or "",
+        bool(answer.get("archived")),
+        answer.get("workspaceId"),
     )
 
 
@@ -292,13 +292,13 @@ def create(session: Session, body: dict[str, Any]) -> Model:
 def find(session: Session, params: dict[str, Any]) -> list[Model]:
     """All models that fit."""
     given = {name: value for name, value in params.items() if value is not None}
-    return [from_wire(session, one) for one in read_all(session, "/api/v1/models", "models", given)]
+    return [from_wire(session, model) for model in read_all(session, "/api/v1/models", "models", given)]
 
 
 def workspace_id(session: Session, name: str) -> int:
     """Raises `NotFoundException`."""
-    found = read_all(session, "/api/v1/workspaces", "workspaces", {"name": name})
-    for one in found:
-        if one["name"] == name:
-            return int(one["id"])
+    workspaces = read_all(session, "/api/v1/workspaces", "workspaces", {"name": name})
+    for workspace in workspaces:
+        if workspace["name"] == name:
+            return int(workspace["id"])
     raise NotFoundException(f"workspace '{name}' not found")

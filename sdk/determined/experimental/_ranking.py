@@ -28,26 +28,26 @@ def of_searcher(config: dict[str, Any]) -> Order:
 
 def best_first(checkpoints: Iterable[Checkpoint], order: Order) -> list[Checkpoint]:
     """Sorted by the metric; those without it come last. Ties keep their order."""
-    return sorted(checkpoints, key=lambda one: _key(one, order))
+    return sorted(checkpoints, key=lambda checkpoint: _key(checkpoint, order))
 
 
 def best_of_each_trial(checkpoints: Iterable[Checkpoint], order: Order) -> list[Checkpoint]:
     """The best of each trial, sorted by the metric."""
-    found: dict[int | None, Checkpoint] = {}
-    for one in best_first(checkpoints, order):
-        found.setdefault(one.training.trial_id if one.training else None, one)
-    return list(found.values())
+    best: dict[int | None, Checkpoint] = {}
+    for checkpoint in best_first(checkpoints, order):
+        best.setdefault(checkpoint.training.trial_id if checkpoint.training else None, checkpoint)
+    return list(best.values())
 
 
-def _key(one: Checkpoint, order: Order) -> tuple[bool, float]:
-    value = _value(one, order.metric)
+def _key(checkpoint: Checkpoint, order: Order) -> tuple[bool, float]:
+    value = _value(checkpoint, order.metric)
     if value is None:
         return True, 0.0
     return False, value if order.smaller_is_better else -value
 
 
-def _value(one: Checkpoint, metric: str) -> float | None:
-    metrics = (one.training.validation_metrics.get("avgMetrics") or {}) if one.training else {}
+def _value(checkpoint: Checkpoint, metric: str) -> float | None:
+    metrics = (checkpoint.training.validation_metrics.get("avgMetrics") or {}) if checkpoint.training else {}
     try:
         value = float(metrics[metric])
     except (KeyError, TypeError, ValueError):

@@ -30,8 +30,8 @@ def run(trial_class: type[Any], config: Mapping[str, Any]) -> None:
 
     entry = harness.entry_of(trial_class) if isinstance(trial_class, type) else None
     if entry is None:
-        known = ", ".join(f"{module}.{name}" for module, name, _ in harness.TRIALS)
-        raise TypeError(f"{trial_class!r} is no subclass of any of {known}")
+        bases = ", ".join(f"{module}.{name}" for module, name, _ in harness.TRIALS)
+        raise TypeError(f"{trial_class!r} is no subclass of any of {bases}")
     completed = whole(config)
     hparams = drawn(completed.get("hyperparameters") or {}, random.Random())
     with _nothing_kept():
@@ -84,7 +84,7 @@ def _nothing_kept() -> Iterator[None]:
 
 
 def environment(config: Mapping[str, Any]) -> EnvContext:
-    """What a trial of this whole configuration would be told here, off cluster."""
+    """The cluster info that a trial of this complete configuration would be given, here, off cluster."""
     seed = int(config["reproducibility"]["experiment_seed"])
     return EnvContext(
         master_url="",

@@ -110,16 +110,16 @@ class TrialReference:
         """
         _check_selection(latest, best, uuid, sort_by, smaller_is_better)
         if uuid is not None:
-            found = [one for one in self._checkpoints() if one.uuid == uuid]
+            candidates = [checkpoint for checkpoint in self._checkpoints() if checkpoint.uuid == uuid]
         elif latest:
-            found = sorted(self._completed(), key=_batches, reverse=True)
+            candidates = sorted(self._completed(), key=_batches, reverse=True)
         else:
             order = None if sort_by is None else _ranking.Order(sort_by, bool(smaller_is_better))
-            found = self._ranked(self._completed(), order)
-        if not found:
+            candidates = self._ranked(self._completed(), order)
+        if not candidates:
             wanted = f"checkpoint {uuid}" if uuid is not None else "completed checkpoint"
             raise ValueError(f"trial {self.id} has no {wanted}")
-        return found[0]
+        return candidates[0]
 
     def get_checkpoints(
         self, sort_by: str | CheckpointSortBy | None = None, order_by: CheckpointOrderBy | None = None
@@ -177,18 +177,18 @@ class TrialReference:
 
     def _checkpoints(self, **params: Any) -> list[Checkpoint]:
         path = f"/api/v1/trials/{self.id}/checkpoints"
-        found = read_all(self._session, path, "checkpoints", params)
-        return [_checkpoint.from_wire(self._session, one) for one in found]
+        checkpoints = read_all(self._session, path, "checkpoints", params)
+        return [_checkpoint.from_wire(self._session, checkpoint) for checkpoint in checkpoints]
 
     def _completed(self) -> list[Checkpoint]:
         return self._checkpoints(states=CheckpointState.COMPLETED.value)
 
-    def _ranked(self, found: list[Checkpoint], order: _ranking.Order | None) -> list[Checkpoint]:
+    def _ranked(self, checkpoints: list[Checkpoint], order: _ranking.Order | None) -> list[Checkpoint]:
         """By the metric that is given, else by the searcher's, which every checkpoint of a trial knows."""
-        trained = [one.training for one in found if one.training is not None]
+        trained = [training.training for training in checkpoints if training.training is not None]
         if order is None and trained:
             order = _ranking.of_searcher(trained[0].experiment_config)
-        return found if order is None else _ranking.best_first(found, order)
+        return checkpoints if order is None else _ranking.best_first(checkpoints, order)
 
 
 def _check_extent(follow: bool, head: int | None, tail: int | None) -> None:
@@ -212,10 +212,10 @@ def _check_selection(
 
 
 def _levels_from(least: LogLevel | str) -> list[str]:
-    known = list(LogLevel)
+    levels = list(LogLevel)
     least = LogLevel[least] if isinstance(least, str) else LogLevel(least)
-    return [level.value for level in known[known.index(least) :]]
+    return [level.value for level in levels[levels.index(least) :]]
 
 
-def _batches(one: Checkpoint) -> int:
-    return int(one.metadata.get("steps_completed") or 0)
+def _batches(checkpoint: Checkpoint) -> int:
+    return int(checkpoint.metadata.get("steps_completed") or 0)

@@ -103,21 +103,21 @@ class User:
         self._patch({"agentUserGroup": {name: value for name, value in given.items() if value is not None}})
 
     def _patch(self, changes: dict[str, Any]) -> None:
-        told = self._session.patch(f"/api/v1/users/{self.user_id}", changes)["user"]
-        vars(self).update(vars(from_wire(self._session, told)))
+        answer = self._session.patch(f"/api/v1/users/{self.user_id}", changes)["user"]
+        vars(self).update(vars(from_wire(self._session, answer)))
 
 
-def from_wire(session: Session, told: dict[str, Any]) -> User:
+def from_wire(session: Session, answer: dict[str, Any]) -> User:
     """A user as the REST API writes it."""
-    agent = told.get("agentUserGroup") or {}
+    agent = answer.get("agentUserGroup") or {}
     return User(
-        int(told["id"]),
-        told["username"],
-        bool(told.get("admin")),
+        int(answer["id"]),
+        answer["username"],
+        bool(answer.get("admin")),
         session,
-        bool(told.get("active")),
-        bool(told.get("remote")),
-        told.get("displayName"),
+        bool(answer.get("active")),
+        bool(answer.get("remote")),
+        answer.get("displayName"),
         agent.get("agentUid"),
         agent.get("agentGid"),
         agent.get("agentUser"),

@@ -222,12 +222,12 @@ def init_context(
     storage = checkpoint_storage if checkpoint_storage is not None else defaults.checkpoint_storage
     dist = distributed or DummyDistributedContext()
     if dist.rank != 0:
-        told = dist.broadcast(None).get()
+        shared = dist.broadcast(None).get()
         context = core._dummy_init(distributed=dist, checkpoint_storage=storage, preempt_mode=preempt_mode)
-        context.info = told
+        context.info = shared
         return context
     session = _signed_in(client)
-    # An outcome: the other ranks wait for it, and are to hear of a failure, too.
+    # An outcome: the other ranks wait for it, and must learn of a failure, too.
     outcome = Outcome(lambda: _registered(session, defaults, unmanaged or UnmanagedConfig()))
     return _outside(dist.broadcast(outcome).get(), session, dist, storage, preempt_mode)
 
@@ -242,12 +242,12 @@ def _registered(session: Session, defaults: DefaultConfig, unmanaged: UnmanagedC
         answer = session.post("/api/v1/experiments", body)
     id, resumes = int(answer["experiment"]["id"]), unmanaged.external_trial_id is not None
     hparams = defaults.hparams or {}
-    wish: dict[str, Any] = {"experimentId": id, "hparams": hparams, "unmanaged": True}
+    trial_body: dict[str, Any] = {"experimentId": id, "hparams": hparams, "unmanaged": True}
     if resumes:
-        named = {"externalTrialId": unmanaged.external_trial_id, "createTrialRequest": wish}
+        named = {"externalTrialId": unmanaged.external_trial_id, "createTrialRequest": trial_body}
         trial = session.put("/api/v1/trials", named)["trial"]
     else:
-        trial = session.post("/api/v1/trials", wish)["trial"]
+        trial = session.post("/api/v1/trials", trial_body)["trial"]
     begun = session.post(f"/api/v1/trials/{trial['id']}/start", {"trialId": trial["id"], "resume": resumes})
     return _told(session, answer["config"], id, trial, begun, hparams)
 
@@ -329,16 +329,16 @@ class _Outside(core.Context):
 
 
 def _outside(
-    told: _info.ClusterInfo, session: Session, dist: DistributedContext, storage: Storage, mode: PreemptMode
+    info: _info.ClusterInfo, session: Session, dist: DistributedContext, storage: Storage, mode: PreemptMode
 ) -> core.Context:
-    trial, manager, uploads = told.trial, chosen_storage(storage), BackgroundUpload()
+    trial, manager, uploads = info.trial, chosen_storage(storage), BackgroundUpload()
 
     def connect() -> Session:
         made = Session(session.master, verify=session._verify, cert_name=session._cert_name)
         made.token = session.token
         return made
 
-    place = Place(trial.experiment_id, trial.trial_id, told.task_id, trial._trial_run_id)
+    place = Place(trial.experiment_id, trial.trial_id, info.task_id, trial._trial_run_id)
     transport = OutsideTransport(connect, place)
     return _Outside(
         checkpoint=core.CheckpointContext(dist, manager, transport, uploads),
@@ -348,7 +348,7 @@ def _outside(
             transport, dist, trial_id=trial.trial_id, exp_id=trial.experiment_id, run_id=trial._trial_run_id
         ),
         searcher=core.SearcherContext(transport, dist, configured_units(trial._config), uploads),
-        info=told,
+        info=info,
         transport=transport,
     )
 
@@ -371,7 +371,7 @@ def _close(error: BaseException | None) -> None:
 
 
 def _watch_for_failure() -> None:
-    """A script that ends by an exception is no complete trial, although `atexit` hears nothing of it."""
+    """Notes an exception that ends the script, which `atexit` cannot see: the trial is not complete then."""
     before = sys.excepthook
 
     def hook(kind: Any, error: Any, trace: Any) -> None:

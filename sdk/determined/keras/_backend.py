@@ -26,10 +26,10 @@ def choose() -> None:
 def _of_the_file() -> str:
     home = pathlib.Path(os.environ.get("KERAS_HOME", "~/.keras")).expanduser()
     try:
-        told = json.loads((home / "keras.json").read_text())
+        settings = json.loads((home / "keras.json").read_text())
     except (OSError, ValueError):
         return USUAL
-    return str(told.get("backend", USUAL)) if isinstance(told, dict) else USUAL
+    return str(settings.get("backend", USUAL)) if isinstance(settings, dict) else USUAL
 
 
 def _is_installed(backend: str) -> bool:

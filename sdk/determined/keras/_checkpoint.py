@@ -49,13 +49,13 @@ def _write_structure(folder: pathlib.Path, model: Any) -> None:
 def write_load_data(folder: pathlib.Path, trial: Any, settings: Any) -> None:
     """What `load_model_from_checkpoint_path` needs."""
     kind = type(trial)
-    found = {
+    load_data = {
         "trial_type": "TFKerasTrial",
         "experiment_config": settings.exp_conf,
         "hparams": settings.hparams,
         "trial_cls_spec": f"{kind.__module__}:{kind.__qualname__}",
     }
-    (folder / LOAD_DATA).write_text(json.dumps(found))
+    (folder / LOAD_DATA).write_text(json.dumps(load_data))
 
 
 def read(folder: pathlib.Path) -> dict[str, Any]:
@@ -66,8 +66,8 @@ def read(folder: pathlib.Path) -> dict[str, Any]:
             f"{folder} holds no checkpoint of a TFKerasTrial of this library: {WEIGHTS} or {STATE} is "
             "missing. Those that Keras 2 wrote cannot be continued: load their weights in build_model()"
         )
-    found: dict[str, Any] = pickle.loads(path.read_bytes())
-    return found
+    counters: dict[str, Any] = pickle.loads(path.read_bytes())
+    return counters
 
 
 def load(folder: pathlib.Path, model: Any, state: dict[str, Any]) -> None:
@@ -87,26 +87,26 @@ def load(folder: pathlib.Path, model: Any, state: dict[str, Any]) -> None:
 
 def _unsaved(model: Any) -> list[Any]:
     """Variables that `save_weights` leaves out: the states of what draws random numbers."""
-    saved = {id(one) for one in model.weights}
-    return [one for one in model.variables if id(one) not in saved]
+    saved = {id(variable) for variable in model.weights}
+    return [variable for variable in model.variables if id(variable) not in saved]
 
 
 def _unsaved_values(model: Any) -> list[Any]:
-    return [keras.ops.convert_to_numpy(one) for one in _unsaved(model)]
+    return [keras.ops.convert_to_numpy(variable) for variable in _unsaved(model)]
 
 
-# -- chance outside of the model
+# -- random generators outside of the model
 
 
 def random_state() -> dict[str, Any]:
-    """All streams of chance of this process that are not part of a model."""
-    found: dict[str, Any] = {"numpy": np.random.get_state(), "python": random.getstate()}
+    """States of the random generators of this process that are not part of a model."""
+    states: dict[str, Any] = {"numpy": np.random.get_state(), "python": random.getstate()}
     torch = sys.modules.get("torch")
     if torch is not None:
-        found["torch"] = torch.random.get_rng_state().numpy()
+        states["torch"] = torch.random.get_rng_state().numpy()
         if torch.cuda.is_available():
-            found["cuda"] = torch.cuda.get_rng_state().numpy()
-    return found
+            states["cuda"] = torch.cuda.get_rng_state().numpy()
+    return states
 
 
 def restore_random_state(saved: dict[str, Any]) -> None:

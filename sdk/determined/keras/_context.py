@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import keras
 
@@ -16,6 +16,9 @@ from determined.keras._data import sharded
 
 logger = logging.getLogger("determined.keras")
 _NOT_GIVEN: Any = object()
+
+Model = TypeVar("Model")
+Dataset = TypeVar("Dataset")
 
 
 class FitOptions(NamedTuple):
@@ -114,7 +117,7 @@ class TFKerasTrialContext(TrialInformation, TrainingPlace, TrialContext):
     def _batch_index(self) -> int:
         return self._index
 
-    def wrap_model(self, model: Any) -> Any:
+    def wrap_model(self, model: Model) -> Model:
         """Register the model that is trained; call it in `build_model()`, once.
 
         Args:
@@ -155,7 +158,7 @@ class TFKerasTrialContext(TrialInformation, TrainingPlace, TrialContext):
         self.optimizers.append(optimizer)
         return optimizer
 
-    def wrap_dataset(self, dataset: Any, shard_dataset: bool = True) -> Any:
+    def wrap_dataset(self, dataset: Dataset, shard_dataset: bool = True) -> Dataset:
         """Share a `tf.data.Dataset` out among the slots; call it right after the data set is made.
 
         Args:
@@ -165,7 +168,8 @@ class TFKerasTrialContext(TrialInformation, TrainingPlace, TrialContext):
         Returns:
             The data set of this slot's records.
         """
-        return sharded(dataset, self.distributed, shard_dataset)
+        shard: Dataset = sharded(dataset, self.distributed, shard_dataset)
+        return shard
 
     def configure_fit(
         self,

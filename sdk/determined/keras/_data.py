@@ -166,9 +166,9 @@ def adapt(data: Any, reading: Reading, seed: int, hook: str) -> Batches | Stream
 
 def sharded(dataset: Any, group: core.DistributedContext, shard: bool) -> Any:
     """The part of a `tf.data.Dataset` that is this rank's, known as wrapped."""
-    found = dataset.shard(group.size, group.rank) if shard and group.size > 1 else dataset
-    _wrapped.append(found)
-    return found
+    own_part = dataset.shard(group.size, group.rank) if shard and group.size > 1 else dataset
+    _wrapped.append(own_part)
+    return own_part
 
 
 _wrapped: list[Any] = []
@@ -178,12 +178,12 @@ _wrapped: list[Any] = []
 def _check_wrapped(data: Any, hook: str) -> None:
     seen, pending = set(), [data]
     while pending:
-        one = pending.pop()
-        if any(one is known for known in _wrapped):
+        wrapped_dataset = pending.pop()
+        if any(wrapped_dataset is wrapped for wrapped in _wrapped):
             return
-        if id(one) not in seen:
-            seen.add(id(one))
-            pending.extend(one._inputs() if hasattr(one, "_inputs") else ())
+        if id(wrapped_dataset) not in seen:
+            seen.add(id(wrapped_dataset))
+            pending.extend(wrapped_dataset._inputs() if hasattr(wrapped_dataset, "_inputs") else ())
     raise InvalidExperimentException(
         f"{hook}() returned a tf.data.Dataset that was not wrapped: call context.wrap_dataset(dataset) right "
         "after it is made"
@@ -201,9 +201,9 @@ def records(batch: Any) -> int:
 
 def _cardinality(data: Any) -> int | None:
     if callable(getattr(data, "cardinality", None)):
-        found = int(data.cardinality())
+        count = int(data.cardinality())
         # -1 stands for no end, -2 for not known.
-        return found if found > 0 else None
+        return count if count > 0 else None
     try:
         return len(data) or None
     except TypeError:
@@ -227,7 +227,9 @@ class _Orders:
         order = self._kept.get(epoch)
         if order is None:
             order = self._make(epoch)  # type: ignore[no-untyped-call]
-            self._kept = {e: kept for e, kept in self._kept.items() if e >= epoch - 1} | {epoch: order}
+            self._kept = {e: epoch_order for e, epoch_order in self._kept.items() if e >= epoch - 1} | {
+                epoch: order
+            }
         return order
 
 
@@ -251,7 +253,7 @@ def _of_arrays(data: tuple[Any, ...], reading: Reading, seed: int, hook: str) ->
         )
     size = reading.batch_size
     arrays = keras.tree.map_structure(np.asarray, data)
-    lengths = {len(one) for one in keras.tree.flatten(arrays)}
+    lengths = {len(array) for array in keras.tree.flatten(arrays)}
     if len(lengths) != 1 or not max(lengths):
         raise InvalidExperimentException(
             f"{hook}() returned arrays of {sorted(lengths)} records: all must have the same number, not 0"
@@ -261,6 +263,6 @@ def _of_arrays(data: tuple[Any, ...], reading: Reading, seed: int, hook: str) ->
 
     def load(epoch: int, index: int) -> Any:
         chosen = orders.of(epoch)[index * size : (index + 1) * size]
-        return keras.tree.map_structure(lambda one: one[chosen], arrays)
+        return keras.tree.map_structure(lambda array: array[chosen], arrays)
 
     return Batches(math.ceil(count / size), load, 1, reading.ahead)

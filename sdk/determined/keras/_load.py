@@ -30,7 +30,7 @@ def load_model_from_checkpoint_path(path: str, tags: list[str] | None = None) ->
         The compiled model.
 
     Raises:
-        AssertionError: The folder is no checkpoint of a TFKerasTrial.
+        AssertionError: The folder is not the checkpoint of a TFKerasTrial.
         ValueError: The trial's class cannot be imported.
 
     Example:
@@ -43,15 +43,17 @@ def load_model_from_checkpoint_path(path: str, tags: list[str] | None = None) ->
     folder = pathlib.Path(path)
     if not (folder / _checkpoint.LOAD_DATA).exists():
         raise AssertionError(
-            f"{folder} holds no {_checkpoint.LOAD_DATA}: it is no checkpoint of a TFKerasTrial"
+            f"{folder} holds no {_checkpoint.LOAD_DATA}: it is not the checkpoint of a TFKerasTrial"
         )
-    told = json.loads((folder / _checkpoint.LOAD_DATA).read_text())
-    if told.get("trial_type") != "TFKerasTrial":
-        raise AssertionError(f"{folder} is a checkpoint of a {told.get('trial_type')}, not of a TFKerasTrial")
+    load_data = json.loads((folder / _checkpoint.LOAD_DATA).read_text())
+    if load_data.get("trial_type") != "TFKerasTrial":
+        raise AssertionError(
+            f"{folder} is a checkpoint of a {load_data.get('trial_type')}, not of a TFKerasTrial"
+        )
     context = TFKerasTrialContext(
-        core._dummy_init(), Settings(told.get("hparams"), told.get("experiment_config"), 1)
+        core._dummy_init(), Settings(load_data.get("hparams"), load_data.get("experiment_config"), 1)
     )
-    trial = trial_class(folder, str(told["trial_cls_spec"]))(context)
+    trial = trial_class(folder, str(load_data["trial_cls_spec"]))(context)
     model = trial.build_model()
     if not model.built:
         batch = _first_batch(trial, context)

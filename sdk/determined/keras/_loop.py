@@ -1,4 +1,4 @@
-"""Trains a TFKerasTrial by `train_on_batch`, so that training can stop and go on at any batch."""
+"""Trains a TFKerasTrial by `train_on_batch`, so that training can be paused and resumed at any batch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import keras
-import msgspec
 
 from determined._training.code import Code
 from determined._training.loop import BoundaryLoop
@@ -42,9 +41,9 @@ class _Callbacks(keras.callbacks.CallbackList):  # type: ignore[misc]
 
     def tell(self, method: str, *given: Any) -> None:
         """A moment that Keras does not know."""
-        for one in self.callbacks:
-            if hasattr(one, method):
-                getattr(one, method)(*given)
+        for callback in self.callbacks:
+            if hasattr(callback, method):
+                getattr(callback, method)(*given)
 
 
 class KerasLoop(BoundaryLoop):
@@ -84,9 +83,9 @@ class KerasLoop(BoundaryLoop):
 
     def _length_of_an_epoch(self) -> float:
         config = self._context._settings.exp_conf or {}
-        told, size = config.get("records_per_epoch"), self._settings.known_global_batch_size
-        if told and size:
-            return float(max(told // size, 1))
+        records, size = config.get("records_per_epoch"), self._settings.known_global_batch_size
+        if records and size:
+            return float(max(records // size, 1))
         try:
             length = len(self._data)
         except TypeError:
@@ -107,18 +106,18 @@ class KerasLoop(BoundaryLoop):
         return model
 
     def _own_callbacks(self) -> _Callbacks:
-        found = list(self._trial.keras_callbacks())
-        for one in found:
-            if type(one) in (keras.callbacks.EarlyStopping, keras.callbacks.ReduceLROnPlateau):
+        own_callbacks = list(self._trial.keras_callbacks())
+        for callback in own_callbacks:
+            if type(callback) in (keras.callbacks.EarlyStopping, keras.callbacks.ReduceLROnPlateau):
                 logger.warning(
                     "keras.callbacks.%s looks at the ends of epochs, where there are no validation metrics: "
                     "use determined.keras.callbacks.%s",
-                    *[type(one).__name__] * 2,
+                    *[type(callback).__name__] * 2,
                 )
-            if isinstance(one, callbacks.TensorBoard):
-                one.log_dir = str(self._context.get_tensorboard_path())
+            if isinstance(callback, callbacks.TensorBoard):
+                callback.log_dir = str(self._context.get_tensorboard_path())
         # Before a validation nobody knows how many epochs or steps there will be.
-        return _Callbacks(found, model=self._model, verbose=0, epochs=1, steps=None)
+        return _Callbacks(own_callbacks, model=self._model, verbose=0, epochs=1, steps=None)
 
     # -- checkpoints
 
@@ -130,21 +129,15 @@ class KerasLoop(BoundaryLoop):
             state = _checkpoint.read(path)
             self._build()
             _checkpoint.load(path, self._model, state)
-        for one, kept in zip(self._callbacks.callbacks, state["callbacks"], strict=False):
-            if isinstance(one, callbacks.Callback):
-                one.load_state(kept)
+        for callback, saved in zip(self._callbacks.callbacks, state["callbacks"], strict=False):
+            if isinstance(callback, callbacks.Callback):
+                callback.load_state(saved)
         each = state["random"]
         _checkpoint.restore_random_state(
             each[self._distributed.rank] if len(each) == self._distributed.size else each[0]
         )
-        if state["counters"].get("trial_id") != self._counters.trial_id:
-            return
-        self._counters = msgspec.convert(state["counters"], type(self._counters))
-        if not self._local:
-            self._counters.batches_trained = self._context._steps_completed
-            last = self._core.train._get_last_validation()
-            self._counters.last_val = self._counters.last_val if last is None else last
-        self._context._index = self._steps - 1
+        if self._resume_counters(state["counters"], self._context._steps_completed):
+            self._context._index = self._steps - 1
 
     def _build(self) -> None:
         """A model without a declared input gets its shapes from a batch."""
@@ -161,14 +154,14 @@ class KerasLoop(BoundaryLoop):
         if each is not None:
             self._write_files(each)
         if not alone:
-            # All ranks go on together, so that none trains on what is still being written.
+            # All ranks continue together, so that none changes what is still being written.
             self._distributed.broadcast(None)
 
     def _write_files(self, each: list[dict[str, Any]]) -> None:
         self._counters.last_ckpt = self._steps
         states = [
-            one.get_state() if isinstance(one, callbacks.Callback) else None
-            for one in self._callbacks.callbacks
+            callback.get_state() if isinstance(callback, callbacks.Callback) else None
+            for callback in self._callbacks.callbacks
         ]
         with self._core.checkpoint.store_path(_checkpoint.metadata(self._steps)) as (path, _):
             _checkpoint.write(path, self._model, self._counters, {"random": each, "callbacks": states})
@@ -200,10 +193,10 @@ class KerasLoop(BoundaryLoop):
 
     def _fit(self, batch: Any) -> dict[str, Any]:
         x, y, weight = keras.utils.unpack_x_y_sample_weight(batch)
-        found = self._model.train_on_batch(
+        values = self._model.train_on_batch(
             x, y, sample_weight=weight, class_weight=self._context._fit.class_weight, return_dict=True
         )
-        return {name: float(value) for name, value in found.items()}
+        return {name: float(value) for name, value in values.items()}
 
     def _report_window(self) -> None:
         batches = self._window
@@ -238,13 +231,13 @@ class KerasLoop(BoundaryLoop):
         with warnings.catch_warnings():
             # That the batches end is the end of the pass.
             warnings.filterwarnings("ignore", message=".*ran out of data")
-            found = self._model.evaluate(
+            values = self._model.evaluate(
                 _counted(itertools.chain([first], batches), counts),
                 callbacks=self._callbacks,
                 verbose=0,
                 return_dict=True,
             )
-        return {name: float(value) for name, value in found.items()}, sum(counts)
+        return {name: float(value) for name, value in values.items()}, sum(counts)
 
     def _over_ranks(self, metrics: dict[str, Any], count: int) -> dict[str, Any]:
         """The mean over all records of all ranks."""
@@ -278,4 +271,4 @@ def _counted(batches: Iterator[Any], counts: list[int]) -> Iterator[Any]:
 
 def _means(batches: list[dict[str, Any]]) -> dict[str, Any]:
     names = batches[0] if batches else {}
-    return {name: mean_of_numbers([one.get(name) for one in batches]) for name in names}
+    return {name: mean_of_numbers([batch.get(name) for batch in batches]) for name in names}

@@ -21,13 +21,13 @@ def check_backend() -> None:
 def average_gradients(model: Any, optimizers: list[Any], size: int) -> None:
     """Have every optimizer apply the mean of all ranks' gradients."""
     outer = getattr(model, "optimizer", None)
-    if not any(_is_or_holds(outer, one) for one in optimizers):
+    if not any(_is_or_holds(outer, candidate) for candidate in optimizers):
         raise InvalidExperimentException(
             "the model was compiled with an optimizer that was not wrapped: on several slots pass "
             "context.wrap_optimizer(optimizer) to compile()"
         )
     # One that scales losses decides for all ranks alike only if it sees the mean itself.
-    others = [one for one in optimizers if not _is_or_holds(outer, one)]
+    others = [candidate for candidate in optimizers if not _is_or_holds(outer, candidate)]
     for optimizer in (outer, *others):
         _patch(optimizer, size)
 
@@ -50,7 +50,7 @@ def _mean(gradients: list[Any], size: int) -> list[Any]:
     """The mean over ranks; one exchange for all gradients of a kind."""
     import torch
 
-    found = list(gradients)
+    means = list(gradients)
     kinds: dict[Any, list[int]] = {}
     for place, gradient in enumerate(gradients):
         if gradient is not None:
@@ -60,5 +60,5 @@ def _mean(gradients: list[Any], size: int) -> list[Any]:
         torch.distributed.all_reduce(flat)
         parts = torch.split(flat.div_(size), [gradients[place].numel() for place in places])
         for place, part in zip(places, parts, strict=True):
-            found[place] = part.view_as(gradients[place])
-    return found
+            means[place] = part.view_as(gradients[place])
+    return means

@@ -82,7 +82,7 @@ class _ByValidation(Callback):
         super().__init__(*args, **kwargs)
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Do nothing: an epoch's end is no validation.
+        """Do nothing: not every epoch ends with a validation.
 
         Args:
             epoch: Index of the epoch.

@@ -7,9 +7,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 PASSED_ON = [
     getattr(signal, name)
@@ -22,12 +22,32 @@ _PR_SET_PDEATHSIG = 1
 
 
 def run(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
-    """Run a command to its end: its exit code, as a shell tells it."""
+    """Run a command to its end and return its exit code, as a shell reports it."""
     try:
         child = start(argv, environment)
     except OSError as error:
         return not_started(argv, error)
     return code_of(child.wait())
+
+
+class Process(Protocol):
+    """What is needed of a child."""
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+
+    def poll(self) -> int | None:
+        """Its exit code as `Popen.returncode` has it; None while it runs."""
+
+    def wait(self) -> int:
+        """That code, when it has ended."""
+
+    def send_signal(self, number: int, /) -> None:
+        """Send a signal, if it still runs."""
+
+
+P = TypeVar("P", bound=Process)
 
 
 def start(
@@ -36,17 +56,15 @@ def start(
     output: tuple[int | None, int | None] = (None, None),
 ) -> subprocess.Popen[bytes]:
     """Start a command that dies with this process; signals that come here are passed on to it."""
+    return passing_on(lambda: spawned(argv, environment, output))
+
+
+def passing_on(begin: Callable[[], P]) -> P:
+    """Start a process by `begin`, and pass on to it the signals that come here, also meanwhile."""
     early: list[int] = []
     for number in PASSED_ON:
         signal.signal(number, lambda number, _frame: early.append(number))
-    child = subprocess.Popen(
-        list(argv),
-        env=None if environment is None else dict(environment),
-        stdout=output[0],
-        stderr=output[1],
-        preexec_fn=_dies_with(os.getpid()),
-    )
-    _watch(child)
+    child = begin()
 
     def pass_on(number: int, _frame: FrameType | None) -> None:
         if child.poll() is None:
@@ -56,6 +74,23 @@ def start(
         signal.signal(number, pass_on)
     for number in early:
         pass_on(number, None)
+    return child
+
+
+def spawned(
+    argv: Sequence[str],
+    environment: Mapping[str, str] | None,
+    output: tuple[int | None, int | None],
+) -> subprocess.Popen[bytes]:
+    """Start a command that dies with this process."""
+    child = subprocess.Popen(
+        list(argv),
+        env=None if environment is None else dict(environment),
+        stdout=output[0],
+        stderr=output[1],
+        preexec_fn=_dies_with(os.getpid()),
+    )
+    _watch(child)
     return child
 
 
@@ -69,7 +104,7 @@ def not_started(argv: Sequence[str], error: OSError) -> int:
 
 
 def code_of(returncode: int) -> int:
-    """A `Popen.returncode` as a shell tells it: 128 + n for death by signal n."""
+    """A `Popen.returncode` as a shell reports it: 128 + n for death by signal n."""
     return 128 - returncode if returncode < 0 else returncode
 
 
@@ -101,9 +136,9 @@ def _watch(child: subprocess.Popen[bytes]) -> None:
     """Where the kernel does not do it: a second process that ends the child when this one is gone."""
     if sys.platform.startswith("linux") or not hasattr(os, "fork"):
         return
-    ours, theirs = os.pipe()
+    ours, parent_end = os.pipe()
     if os.fork() == 0:
-        os.close(theirs)
+        os.close(parent_end)
         os.read(ours, 1)
         try:
             os.kill(child.pid, signal.SIGKILL)

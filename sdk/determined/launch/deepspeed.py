@@ -99,14 +99,14 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _environment(node: Node) -> dict[str, str]:
-    found = dict(os.environ)
-    found["DET_CHIEF_IP"] = node.addresses[0]
-    found["USE_DEEPSPEED"] = "1"
-    found.pop("DET_DEEPSPEED_HOSTFILE_PATH", None)
-    interface = found.get("DET_INTER_NODE_NETWORK_INTERFACE")
-    if found.get("CUDA_VISIBLE_DEVICES") and interface and "NCCL_SOCKET_IFNAME" not in found:
-        found["NCCL_SOCKET_IFNAME"] = interface
-    return found
+    variables = dict(os.environ)
+    variables["DET_CHIEF_IP"] = node.addresses[0]
+    variables["USE_DEEPSPEED"] = "1"
+    variables.pop("DET_DEEPSPEED_HOSTFILE_PATH", None)
+    interface = variables.get("DET_INTER_NODE_NETWORK_INTERFACE")
+    if variables.get("CUDA_VISIBLE_DEVICES") and interface and "NCCL_SOCKET_IFNAME" not in variables:
+        variables["NCCL_SOCKET_IFNAME"] = interface
+    return variables
 
 
 def _over_ssh(
@@ -128,8 +128,8 @@ def _over_ssh(
 def environment_file(environment: Mapping[str, str], version: Version) -> str:
     """What DeepSpeed carries to the other nodes: what does not speak of this one."""
     quoted = shlex.quote if version >= (0, 6, 2) else str
-    kept = {name: value for name, value in environment.items() if not NOT_FOR_OTHERS.match(name)}
-    return "".join(f"{name}={quoted(value)}\n" for name, value in kept.items())
+    exported = {name: value for name, value in environment.items() if not NOT_FOR_OTHERS.match(name)}
+    return "".join(f"{name}={quoted(value)}\n" for name, value in exported.items())
 
 
 def _hostfile(node: Node) -> Path:
@@ -145,13 +145,13 @@ def _hostfile(node: Node) -> Path:
 
 def _version() -> Version:
     try:
-        said = importlib.metadata.version("deepspeed")
+        version = importlib.metadata.version("deepspeed")
     except importlib.metadata.PackageNotFoundError:
         missing(NAME, "DeepSpeed", "no such package", f" (pip install deepspeed), {TORCH}")
-    found = re.match(r"(\d+)\.(\d+)\.(\d+)", said)
-    if found is None:
-        stop(f"{NAME}: the version of deepspeed cannot be understood: {said!r}")
-    return tuple(int(part) for part in found.groups())
+    version_match = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
+    if version_match is None:
+        stop(f"{NAME}: the version of deepspeed cannot be understood: {version!r}")
+    return tuple(int(part) for part in version_match.groups())
 
 
 if __name__ == "__main__":

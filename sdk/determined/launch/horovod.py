@@ -25,8 +25,8 @@ TORCH = 'or use "python3 -m determined.launch.torch_distributed" (PyTorch needs 
 def parse_args(args: Sequence[str]) -> tuple[list[str], list[str], bool]:
     """The options for horovodrun, the script's command, and whether Horovod is only for many slots."""
     overrides, rest = _grammar.cut(args)
-    found = _grammar.command(rest, USAGE, autohorovod=True)
-    return overrides, found.script, found.autohorovod
+    options = _grammar.command(rest, USAGE, autohorovod=True)
+    return overrides, options.script, options.autohorovod
 
 
 def horovodrun_command(node: Node, overrides: Sequence[str], script: Sequence[str]) -> list[str]:

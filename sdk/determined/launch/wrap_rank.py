@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from determined import _absent
-from determined.launch import _child, _grammar
+from determined.launch import _child, _grammar, _ranks
 from determined.launch._node import stop
 
 __path__: list[str] = []
@@ -50,17 +50,17 @@ def main(args: Sequence[str] | None = None) -> int:
     return relay(rank_of(words[0], os.environ), command, redirect)
 
 
-def rank_of(said: str, environment: Mapping[str, str]) -> int:
+def rank_of(argument: str, environment: Mapping[str, str]) -> int:
     """The rank that an argument means; ends the program if none."""
-    if said.isdigit():
-        return int(said)
-    names = said.split(",")
-    found = [environment[name] for name in names if name in environment]
-    if not found:
-        stop(f"rank environment variable is set to {said}, but it is not in os.environ")
-    if not found[0].isdigit():
-        stop(f"the rank in {said} is {found[0]!r}, not a number")
-    return int(found[0])
+    if argument.isdigit():
+        return int(argument)
+    names = argument.split(",")
+    ranks = [environment[name] for name in names if name in environment]
+    if not ranks:
+        stop(f"rank environment variable is set to {argument}, but it is not in os.environ")
+    if not ranks[0].isdigit():
+        stop(f"the rank in {argument} is {ranks[0]!r}, not a number")
+    return int(ranks[0])
 
 
 class _Stream:
@@ -98,13 +98,14 @@ def relay(rank: int, command: Sequence[str], redirect: bool = True) -> int:
     """Run a command, its output prefixed; its exit code."""
     targets = _targets(redirect)
     pipes = [os.pipe(), os.pipe()]
+    output = pipes[0][1], pipes[1][1]
     try:
-        child = _child.start(command, output=(pipes[0][1], pipes[1][1]))
+        child = _child.passing_on(lambda: _begun(command, output))
     except OSError as error:
         return _child.not_started(command, error)
     finally:
-        for _, theirs in pipes:
-            os.close(theirs)
+        for _, pipe in pipes:
+            os.close(pipe)
     prefix = b"[rank=%d] " % rank
     streams = [
         _Stream(os.fdopen(ours, "rb", buffering=0), target, prefix)
@@ -124,6 +125,10 @@ def relay(rank: int, command: Sequence[str], redirect: bool = True) -> int:
         stream.finish()
         stream.source.close()
     return _child.code_of(child.wait())
+
+
+def _begun(command: Sequence[str], output: tuple[int, int]) -> _child.Process:
+    return _ranks.start(command, output) or _child.spawned(command, None, output)
 
 
 def _pass_on(selector: selectors.BaseSelector, streams: list[_Stream]) -> None:

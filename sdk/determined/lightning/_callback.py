@@ -76,7 +76,7 @@ class DetCallback(Checkpoint):  # type: ignore[misc]
 
     @property
     def max_epochs(self) -> int | None:
-        """-1 on a cluster, where the search says how far to train; None off cluster."""
+        """-1 on a cluster, where the search decides how far to train; None off cluster."""
         return -1 if self._trial is not None else None
 
     def _read_searcher(self, searcher: dict[str, Any]) -> None:

@@ -33,34 +33,34 @@ class Metrics:
 
     def after_validation(self, trainer: pl.Trainer) -> dict[str, float]:
         """What it found; metrics that have changed are of validations from now on."""
-        found, before = _values(trainer), self._before
-        self._of_validation |= {name for name in found if name not in before or found[name] != before[name]}
-        return {name: value for name, value in found.items() if name in self._of_validation}
+        values, before = _values(trainer), self._before
+        self._of_validation |= {name for name in values if name not in before or values[name] != before[name]}
+        return {name: value for name, value in values.items() if name in self._of_validation}
 
     def validated(self, trainer: pl.Trainer, batches: int) -> None:
         """Report what a validation found."""
-        found = self.after_validation(trainer)
-        self._newest.update(found)
-        if found and self._chief:
-            self._train.report_validation_metrics(batches, found)
+        metrics = self.after_validation(trainer)
+        self._newest.update(metrics)
+        if metrics and self._chief:
+            self._train.report_validation_metrics(batches, metrics)
 
     def train(self, trainer: pl.Trainer, batches: int) -> None:
         """Report the training, each metric once for each number of batches."""
-        found = {k: v for k, v in _values(trainer).items() if k not in self._of_validation}
-        self._newest.update(found)
-        steps, told = self._reported
-        known = told if steps == batches else set()
-        new = {name: value for name, value in found.items() if name not in known}
-        self._reported = batches, known | new.keys()
+        metrics = {k: v for k, v in _values(trainer).items() if k not in self._of_validation}
+        self._newest.update(metrics)
+        steps, names_reported = self._reported
+        reported = names_reported if steps == batches else set()
+        new = {name: value for name, value in metrics.items() if name not in reported}
+        self._reported = batches, reported | new.keys()
         if new and self._chief:
             self._train.report_training_metrics(batches, new)
 
     def value(self, name: str) -> float:
         """The newest value of a metric; raises KeyError that says which there are."""
         if name not in self._newest:
-            there = ", ".join(sorted(self._newest)) or "none"
+            names = ", ".join(sorted(self._newest)) or "none"
             raise KeyError(
-                f"the searcher's metric '{name}' was never logged; there are: {there}. "
+                f"the searcher's metric '{name}' was never logged; there are: {names}. "
                 f"Log it in validation_step: self.log('{name}', value)"
             )
         return self._newest[name]

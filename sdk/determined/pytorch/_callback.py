@@ -1,4 +1,4 @@
-"""What a script may be told of while it trains (Trainer spec, section 8)."""
+"""Callbacks: methods of a script that are called while it trains (Trainer spec, section 8)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ logger = logging.getLogger("determined.pytorch")
 
 
 class PyTorchCallback:
-    """Moments of the training to act at. Override what is of interest; return it from `build_callbacks()`.
+    """Called at events of the training. Override the methods you need; return it from `build_callbacks()`.
 
     Every rank calls every method unless it says otherwise. Methods that are not overridden cost nothing.
 

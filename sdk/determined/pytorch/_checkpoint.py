@@ -1,4 +1,4 @@
-"""What a checkpoint of a trial holds, written and read (Trainer spec, sections 12 and 13)."""
+"""The content of a trial's checkpoint, written and read (Trainer spec, sections 12 and 13)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from determined.pytorch._context import PyTorchTrialContext
 logger = logging.getLogger("determined.pytorch")
 STATE, TRIAL_STATE, LOAD_DATA = "state_dict.pth", "trial_state.pkl", "load_data.json"
 RESUME = "resume.pth"
-"""An addition of ours: what an exact continuation needs on each rank."""
+"""Not in 0.25: what each rank needs to resume exactly."""
 _OLD_STATES = ("determined/state_dict.pth", "pedl/state_dict.pth", "checkpoint.pt")
 
 
-class Found(msgspec.Struct, frozen=True):
+class StoredCheckpoint(msgspec.Struct, frozen=True):
     """A checkpoint, read and not applied."""
 
     state: dict[str, Any]
@@ -46,7 +46,7 @@ def metadata(steps: int) -> dict[str, Any]:
 
 
 def state_of(context: PyTorchTrialContext, callbacks: dict[str, Any]) -> dict[str, Any]:
-    """Everything of models, optimizers, schedulers, callbacks and chance, on this rank."""
+    """State of models, optimizers, schedulers, callbacks and random generators, on this rank."""
     state: dict[str, Any] = {
         "models_state_dict": [_bare(model).state_dict() for model in context.models],
         "optimizers_state_dict": [optimizer.state_dict() for optimizer in context.optimizers],
@@ -60,15 +60,15 @@ def state_of(context: PyTorchTrialContext, callbacks: dict[str, Any]) -> dict[st
 
 
 def rng_state() -> dict[str, Any]:
-    """All streams of chance of this process."""
-    found: dict[str, Any] = {
+    """States of all random generators of this process."""
+    streams: dict[str, Any] = {
         "cpu_rng_state": torch.random.get_rng_state(),
         "np_rng_state": np.random.get_state(),
         "random_rng_state": random.getstate(),
     }
     if torch.cuda.is_available():
-        found["gpu_rng_state"] = torch.cuda.get_rng_state()
-    return found
+        streams["gpu_rng_state"] = torch.cuda.get_rng_state()
+    return streams
 
 
 def pending_gradients(context: PyTorchTrialContext) -> list[list[torch.Tensor | None]]:
@@ -105,14 +105,14 @@ def _bare(model: torch.nn.Module) -> torch.nn.Module:
 # -- reading
 
 
-def read(folder: pathlib.Path, device: torch.device) -> Found:
+def read(folder: pathlib.Path, device: torch.device) -> StoredCheckpoint:
     """Read a checkpoint of our own storage, whose pickles are trusted; also those of older layouts."""
     path = next((folder / name for name in (STATE, *_OLD_STATES) if (folder / name).exists()), None)
     if path is None:
         raise RuntimeError(f"{folder} holds no checkpoint of a PyTorchTrial: {STATE} is missing")
     state = _modern(torch.load(path, map_location="cpu", weights_only=False))
     resume = folder / RESUME
-    return Found(
+    return StoredCheckpoint(
         state,
         read_counters(folder),
         torch.load(resume, map_location="cpu", weights_only=False) if resume.exists() else {},
@@ -124,10 +124,10 @@ def read_counters(folder: pathlib.Path) -> dict[str, Any]:
     for name in (TRIAL_STATE, "workload_sequencer.pkl"):
         path = folder / name
         if path.exists():
-            found: dict[str, Any] = pickle.loads(path.read_bytes())
-            if "batches_trained" not in found:
-                found["batches_trained"] = found.get("steps_completed", 0)
-            return found
+            counters: dict[str, Any] = pickle.loads(path.read_bytes())
+            if "batches_trained" not in counters:
+                counters["batches_trained"] = counters.get("steps_completed", 0)
+            return counters
     return {}
 
 
@@ -162,9 +162,9 @@ def _without_prefix(state: dict[str, Any]) -> dict[str, Any]:
     return state
 
 
-def apply(context: PyTorchTrialContext, found: Found) -> None:
+def apply(context: PyTorchTrialContext, checkpoint: StoredCheckpoint) -> None:
     """Restore everything but callbacks and counters."""
-    state = found.state
+    state = checkpoint.state
     load_models(context.models, state["models_state_dict"])
     for name, parts in (
         ("optimizers_state_dict", context.optimizers),
@@ -173,8 +173,8 @@ def apply(context: PyTorchTrialContext, found: Found) -> None:
         for part, saved in zip(parts, state.get(name, ()), strict=False):
             part.load_state_dict(saved)  # type: ignore[attr-defined]
     _load_scaler(context, state)
-    _load_gradients(context, found.resume)
-    _load_chance(context, found)
+    _load_gradients(context, checkpoint.resume)
+    _load_random_state(context, checkpoint)
 
 
 def _load_scaler(context: PyTorchTrialContext, state: dict[str, Any]) -> None:
@@ -182,7 +182,9 @@ def _load_scaler(context: PyTorchTrialContext, state: dict[str, Any]) -> None:
     if context._scaler is not None and saved:
         context._scaler.load_state_dict(saved)
     elif context._scaler is not None:
-        logger.warning("the checkpoint holds no state of the gradient scaler: it starts afresh")
+        logger.warning(
+            "the checkpoint holds no state of the gradient scaler: it starts with its initial scale"
+        )
     elif saved is not None:
         logger.warning("the checkpoint holds the state of a gradient scaler, which this trial does not use")
 
@@ -199,23 +201,23 @@ def _load_gradients(context: PyTorchTrialContext, resume: dict[str, Any]) -> Non
         return
     mine = _mine(context, each)
     if mine is None:
-        logger.warning("gradients of an unfinished group are lost: the number of ranks is another one")
+        logger.warning("gradients of an unfinished group are lost: the number of ranks has changed")
         return
     for model, gradients in zip(context.models, mine, strict=True):
         for parameter, gradient in zip(model.parameters(), gradients, strict=True):
             parameter.grad = None if gradient is None else gradient.to(parameter.device)
 
 
-def _load_chance(context: PyTorchTrialContext, found: Found) -> None:
-    saved = _mine(context, found.resume.get("rng_states")) or found.state.get("rng_state")
+def _load_random_state(context: PyTorchTrialContext, checkpoint: StoredCheckpoint) -> None:
+    saved = _mine(context, checkpoint.resume.get("rng_states")) or checkpoint.state.get("rng_state")
     if saved is None:
-        logger.warning("the checkpoint holds no random state: the run goes on with another one")
+        logger.warning("the checkpoint holds no random state: the resumed run draws other random numbers")
         return
     restore_rng_state(saved)
 
 
 def restore_rng_state(saved: dict[str, Any]) -> None:
-    """Continue the streams of chance of a checkpoint."""
+    """Restore the random generators from a checkpoint."""
     torch.random.set_rng_state(saved["cpu_rng_state"])
     np.random.set_state(saved["np_rng_state"])
     random.setstate(saved["random_rng_state"])

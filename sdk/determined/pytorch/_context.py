@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import pathlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import nn
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
 logger = logging.getLogger("determined.pytorch")
+
+Module = TypeVar("Module", bound=nn.Module)
+Optimizer = TypeVar("Optimizer", bound=torch.optim.Optimizer)
+Scheduler = TypeVar("Scheduler")
+Scaler = TypeVar("Scaler")
 
 
 class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContext):
@@ -115,11 +120,11 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContex
 
     def wrap_optimizer(
         self,
-        optimizer: torch.optim.Optimizer,
+        optimizer: Optimizer,
         backward_passes_per_step: int = 1,
         fp16_compression: bool | None = None,
         average_aggregated_gradients: bool | None = None,
-    ) -> torch.optim.Optimizer:
+    ) -> Optimizer:
         """Register an optimizer, whose state becomes part of checkpoints.
 
         Args:
@@ -146,8 +151,8 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContex
         return optimizer
 
     def wrap_lr_scheduler(
-        self, lr_scheduler: Any, step_mode: LRScheduler.StepMode, frequency: int = 1
-    ) -> Any:
+        self, lr_scheduler: Scheduler, step_mode: LRScheduler.StepMode, frequency: int = 1
+    ) -> Scheduler:
         """Have the training loop step a learning rate scheduler, whose state becomes part of checkpoints.
 
         Args:
@@ -172,14 +177,14 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContex
         plateau = isinstance(lr_scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau)
         if plateau and step_mode is not LRScheduler.StepMode.MANUAL_STEP:
             raise InvalidExperimentException("ReduceLROnPlateau needs a metric: use StepMode.MANUAL_STEP")
-        if not any(lr_scheduler.optimizer is one for one in self.optimizers):
+        if not any(wrapped._scheduler.optimizer is optimizer for optimizer in self.optimizers):
             raise InvalidExperimentException(
                 "the scheduler's optimizer was not wrapped: call wrap_optimizer() before wrap_lr_scheduler()"
             )
         self.lr_schedulers.append(wrapped)
         return lr_scheduler
 
-    def autocast_forward_pass(self, to_wrap: nn.Module) -> nn.Module:
+    def autocast_forward_pass(self, to_wrap: Module) -> Module:
         """Have a model's forward pass run under `torch.autocast`, and return its outputs in full precision.
 
         For scripts that scale gradients themselves; `context.experimental.use_amp()` does all of it.
@@ -193,8 +198,8 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContex
         _models.autocast_forward(to_wrap, self.device.type)
         return to_wrap
 
-    def wrap_scaler(self, scaler: Any) -> Any:
-        """Make a gradient scaler of one's own a part of checkpoints. The script scales, steps and updates.
+    def wrap_scaler(self, scaler: Scaler) -> Scaler:
+        """Store the state of your own gradient scaler in checkpoints. The script scales, steps and updates.
 
         Args:
             scaler: A `torch.amp.GradScaler`; pass it to `step_optimizer()` as well.
@@ -304,7 +309,7 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContex
             clip_grads: Called with the list of the optimizer's parameters right before the step, when
                 gradients are averaged and unscaled.
             auto_zero_grads: Whether to set gradients to zero after the step.
-            scaler: A gradient scaler of one's own to step with; needed with `wrap_scaler()`.
+            scaler: Your own gradient scaler to step with; needed with `wrap_scaler()`.
 
         Raises:
             InvalidExperimentException: `auto_zero_grads` is false and gradients are added up over batches.

@@ -1,4 +1,4 @@
-"""Batches of any shape: how long they are, and where they lie (Trainer spec, section 5)."""
+"""Batches of any shape: their length and their device (Trainer spec, section 5)."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class Feed:
         self._distributed = context.distributed
         own = self._length()
         self.epoch_length: float = self._distributed.broadcast(own)
-        """Batches of a pass on the chief; infinite where there is no telling."""
+        """Batches of a pass on the chief; infinite where that is not known."""
 
     def _length(self) -> float:
         try:

@@ -1,4 +1,4 @@
-"""The way into training with PyTorch (Trainer spec, section 10)."""
+"""Creates the context for training with PyTorch (Trainer spec, section 10)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def init(
     Args:
         hparams: Hyperparameters by name. On a cluster those of the trial unless given.
         exp_conf: The experiment configuration for a run off cluster. On a cluster it is the experiment's.
-        distributed: The ranks of a run off cluster that starts several. On a cluster the launcher says them.
+        distributed: The ranks of a run of several processes off cluster. On a cluster the launcher sets it.
         aggregation_frequency: Batches whose gradients are added up for one step of an optimizer.
         enable_tensorboard_logging: Whether reported metrics are written as TensorBoard events, too.
 
@@ -44,9 +44,9 @@ def init(
         A context manager, which gives the `PyTorchTrialContext`.
 
     Raises:
-        ValueError: The trial has several slots and its entrypoint begins with no launcher.
+        ValueError: The trial has several slots and its entrypoint does not begin with a launcher.
         AssertionError: Off cluster, `distributed` has several ranks and torch distributed is not in use.
-        InvalidExperimentException: The script was started by Horovod; or `global_batch_size` is no whole
+        InvalidExperimentException: The script was started by Horovod; or `global_batch_size` is not a whole
             number, or smaller than the number of slots.
 
     Example:

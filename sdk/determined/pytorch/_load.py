@@ -1,11 +1,11 @@
-"""Trials outside of training: to look at, to predict with (Trainer spec, section 17)."""
+"""Loads trials from checkpoints, to inspect them or to predict with them (Trainer spec, section 17)."""
 
 from __future__ import annotations
 
 import json
 import logging
 import pathlib
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from determined.pytorch._context import PyTorchTrialContext
 from determined.pytorch._trial import PyTorchTrial
 
 logger = logging.getLogger("determined.pytorch")
+TrialClass = TypeVar("TrialClass", bound=PyTorchTrial)
 
 
 class CheckpointLoadContext(PyTorchTrialContext):
@@ -46,6 +47,26 @@ class CheckpointLoadContext(PyTorchTrialContext):
         return model
 
 
+@overload
+def load_trial_from_checkpoint_path(
+    path: str,
+    trial_class: type[TrialClass],
+    trial_kwargs: dict[str, Any] | None = None,
+    torch_load_kwargs: dict[str, Any] | None = None,
+    **kwargs: Any,
+) -> TrialClass: ...
+
+
+@overload
+def load_trial_from_checkpoint_path(
+    path: str,
+    trial_class: None = None,
+    trial_kwargs: dict[str, Any] | None = None,
+    torch_load_kwargs: dict[str, Any] | None = None,
+    **kwargs: Any,
+) -> Any: ...
+
+
 def load_trial_from_checkpoint_path(
     path: str,
     trial_class: type[PyTorchTrial] | None = None,
@@ -70,9 +91,9 @@ def load_trial_from_checkpoint_path(
         itself.
 
     Raises:
-        AssertionError: The folder is no checkpoint of a trial.
-        ValueError: The class cannot be imported, or is no `PyTorchTrial`; or `torch_load_kwargs` and further
-            arguments are both given.
+        AssertionError: The folder is not the checkpoint of a trial.
+        ValueError: The class cannot be imported, or is not a `PyTorchTrial`; or `torch_load_kwargs` and
+            further arguments are both given.
         RuntimeError: The checkpoint holds more than tensors and random states.
         InternalException: The folder lacks the file with the weights.
 
@@ -89,9 +110,9 @@ def load_trial_from_checkpoint_path(
     if kwargs:
         logger.warning("arguments for torch.load are deprecated here: use torch_load_kwargs")
     folder = pathlib.Path(path)
-    told = _load_data(folder)
-    kind = trial_class or _trial_class(folder, told)
-    context = CheckpointLoadContext(told.get("hparams"), told.get("experiment_config"))
+    load_data = _load_data(folder)
+    kind = trial_class or _trial_class(folder, load_data)
+    context = CheckpointLoadContext(load_data.get("hparams"), load_data.get("experiment_config"))
     trial = kind(context, **(trial_kwargs or {}))
     state = _checkpoint._modern(_read(folder, torch_load_kwargs or kwargs))
     if not context.models and hasattr(trial, "build_model"):
@@ -105,24 +126,25 @@ def load_trial_from_checkpoint_path(
 def _load_data(folder: pathlib.Path) -> dict[str, Any]:
     for name in (_checkpoint.LOAD_DATA, "metadata.json"):
         if (folder / name).exists():
-            found: dict[str, Any] = json.loads((folder / name).read_text())
-            return found
+            load_data: dict[str, Any] = json.loads((folder / name).read_text())
+            return load_data
     raise AssertionError(
-        f"{folder} holds neither {_checkpoint.LOAD_DATA} nor metadata.json: it is no checkpoint of a trial"
+        f"{folder} holds neither {_checkpoint.LOAD_DATA} nor metadata.json: it is not the checkpoint of a "
+        "trial"
     )
 
 
-def _trial_class(folder: pathlib.Path, told: dict[str, Any]) -> Any:
-    config = told.get("experiment_config") or {}
-    name = told.get("trial_cls_spec") or config.get("entrypoint") or ""
+def _trial_class(folder: pathlib.Path, load_data: dict[str, Any]) -> Any:
+    config = load_data.get("experiment_config") or {}
+    name = load_data.get("trial_cls_spec") or config.get("entrypoint") or ""
     try:
-        found = code.trial_class(folder, str(name))
+        imported = code.trial_class(folder, str(name))
     except ValueError as error:
         raise ValueError(f"{error}; pass trial_class") from error
-    before_0_14 = isinstance(found, type) and hasattr(found, "build_model")
-    if not before_0_14 and not (isinstance(found, type) and issubclass(found, PyTorchTrial)):
-        raise ValueError(f"'{name}' of the checkpoint is no PyTorchTrial: pass trial_class")
-    return found
+    before_0_14 = isinstance(imported, type) and hasattr(imported, "build_model")
+    if not before_0_14 and not (isinstance(imported, type) and issubclass(imported, PyTorchTrial)):
+        raise ValueError(f"'{name}' of the checkpoint is not a PyTorchTrial: pass trial_class")
+    return imported
 
 
 def _read(folder: pathlib.Path, options: dict[str, Any]) -> dict[str, Any]:
@@ -131,8 +153,8 @@ def _read(folder: pathlib.Path, options: dict[str, Any]) -> dict[str, Any]:
     if path is None:
         raise InternalException(f"{folder} holds no {_checkpoint.STATE}")
     if "weights_only" in options:
-        found: dict[str, Any] = torch.load(path, **options)
-        return found
+        state: dict[str, Any] = torch.load(path, **options)
+        return state
     try:
         with torch.serialization.safe_globals(_random_state_types()):
             safe: dict[str, Any] = torch.load(path, weights_only=True, **options)

@@ -143,7 +143,7 @@ class DataLoader:
         """Have the order of each pass follow from a number.
 
         Args:
-            seed: The number. It has no effect with a `sampler`, `batch_sampler` or `generator` of one's own.
+            seed: The number. It has no effect with a `sampler`, `batch_sampler` or `generator` of your own.
         """
         self._seed = seed
         if self._own_order:
@@ -169,7 +169,7 @@ class DataLoader:
 
 
 def _seed_worker(_: int) -> None:
-    """numpy has its own chance; torch and random are seeded by torch."""
+    """Seed numpy in a worker; torch seeds itself and `random`."""
     np.random.seed(torch.initial_seed() % 2**32)
 
 

@@ -63,12 +63,20 @@ class Loop(BoundaryLoop):
         self._validation = Validation(self._trial, context, callbacks, loader)
         self._epoch_length = self._feed.epoch_length
         context._epoch_len = int(self._epoch_length) if math.isfinite(self._epoch_length) else None
-        self._counters, seed = self._saving.load(self._counters)
+        self._resume()
         context._steps_completed = self._steps
         if self._steps:
             self._stepping.batch_idx = self._steps - 1
-        self._batches = self._feed.start(self._steps, seed)
+        self._batches = self._feed.start(self._steps, self._saving.seed)
         callbacks.tell("on_training_start")
+
+    def _resume(self) -> None:
+        checkpoint = self._saving.load()
+        if checkpoint is None:
+            return
+        own = self._resume_counters(checkpoint.counters, self._context._steps_completed)
+        if own and self._local:
+            self._saving.seed = checkpoint.resume.get("seed", self._saving.seed)
 
     # -- a window
 

@@ -46,13 +46,13 @@ class LRScheduler:
 
     def get_last_lr(self) -> list[Any]:
         """Return the present learning rates, one for each parameter group of the optimizer."""
-        found: list[Any] = self._scheduler.get_last_lr()
-        return found
+        rates: list[Any] = self._scheduler.get_last_lr()
+        return rates
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the scheduler."""
-        found: dict[str, Any] = self._scheduler.state_dict()
-        return found
+        state: dict[str, Any] = self._scheduler.state_dict()
+        return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restore a state of the scheduler.

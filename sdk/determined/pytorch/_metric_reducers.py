@@ -105,20 +105,24 @@ class Reducers:
             if not callable(reducer):
                 raise AssertionError(f"a reducer must be a MetricReducer or a function, not {reducer!r}")
             reducer = SimpleMetricReducer(reducer)
-        if any(one.reducer is reducer for one in self._wrapped):
+        if any(wrapped.reducer is reducer for wrapped in self._wrapped):
             raise AssertionError("this reducer was wrapped before")
         self._wrapped.append(Wrapped(reducer, name, for_training, for_validation))
-        found: MetricReducer = reducer
-        return found
+        metric_reducer: MetricReducer = reducer
+        return metric_reducer
 
     def reset(self) -> None:
         """A new window or validation begins."""
-        for one in self._wrapped:
-            _call(one, "reset", one.reducer.reset)
+        for wrapped in self._wrapped:
+            _call(wrapped, "reset", wrapped.reducer.reset)
 
     def chosen(self, for_training: bool) -> list[Wrapped]:
         """Those for training, or those for validation."""
-        return [one for one in self._wrapped if (one.for_training if for_training else one.for_validation)]
+        return [
+            wrapped
+            for wrapped in self._wrapped
+            if (wrapped.for_training if for_training else wrapped.for_validation)
+        ]
 
     def reduce_training(self, all_gather: AllGather) -> dict[str, Any]:
         """Metrics of the window; every slot calls."""
@@ -132,39 +136,41 @@ class Reducers:
         """Metrics of some of them; every slot calls."""
         if not chosen:
             return {}
-        mine = [_call(one, "per_slot_reduce", one.reducer.per_slot_reduce) for one in chosen]
+        mine = [_call(wrapped, "per_slot_reduce", wrapped.reducer.per_slot_reduce) for wrapped in chosen]
         return across(chosen, all_gather(mine))
 
 
 def across(chosen: Sequence[Wrapped], gathered: Sequence[Sequence[Any]]) -> dict[str, Any]:
     """Metrics of what each slot gathered, in the order of the reducers."""
-    found: dict[str, Any] = {}
-    for one, parts in zip(chosen, zip(*gathered, strict=True), strict=True):
-        value = _call(one, "cross_slot_reduce", one.reducer.cross_slot_reduce, list(parts))
-        found |= _named(one, value)
-    return found
+    metrics: dict[str, Any] = {}
+    for wrapped, parts in zip(chosen, zip(*gathered, strict=True), strict=True):
+        value = _call(wrapped, "cross_slot_reduce", wrapped.reducer.cross_slot_reduce, list(parts))
+        metrics |= _named(wrapped, value)
+    return metrics
 
 
-def _named(one: Wrapped, value: Any) -> dict[str, Any]:
-    if one.name is None:
+def _named(wrapped: Wrapped, value: Any) -> dict[str, Any]:
+    if wrapped.name is None:
         if not isinstance(value, dict):
             raise AssertionError(
-                f"{_kind(one)} was wrapped with name=None but it did not return a dict: {value!r}"
+                f"{_kind(wrapped)} was wrapped with name=None but it did not return a dict: {value!r}"
             )
         return value
     if isinstance(value, dict):
         raise AssertionError(
-            f"{_kind(one)} was wrapped with name set but it returned a dict anyway: {value!r}"
+            f"{_kind(wrapped)} was wrapped with name set but it returned a dict anyway: {value!r}"
         )
-    return {one.name: value}
+    return {wrapped.name: value}
 
 
-def _kind(one: Wrapped) -> str:
-    return type(one.reducer).__name__
+def _kind(wrapped: Wrapped) -> str:
+    return type(wrapped.reducer).__name__
 
 
-def _call(one: Wrapped, method: str, function: Callable[..., Any], *given: Any) -> Any:
+def _call(wrapped: Wrapped, method: str, function: Callable[..., Any], *given: Any) -> Any:
     try:
         return function(*given)
     except Exception as error:
-        raise ValueError(f"{_kind(one)} of metric '{one.name}' failed in {method}(): {error}") from error
+        raise ValueError(
+            f"{_kind(wrapped)} of metric '{wrapped.name}' failed in {method}(): {error}"
+        ) from error

@@ -58,11 +58,11 @@ def _full_precision(value: Any) -> Any:
     if isinstance(value, dict):
         # Of its own class again: outputs of Transformers are dicts whose entries are attributes, too.
         made = copy.copy(value)
-        for name, one in value.items():
-            made[name] = _full_precision(one)
+        for name, element in value.items():
+            made[name] = _full_precision(element)
         return made
     if isinstance(value, list | tuple):
-        parts = [_full_precision(one) for one in value]
+        parts = [_full_precision(element) for element in value]
         # A named tuple takes its fields one by one.
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -1,4 +1,4 @@
-"""How long the parts of the loop take (Trainer spec, section 16).
+"""Profiler: how long the parts of the training loop take (Trainer spec, section 16).
 
 Series are reported as metrics of groups of their own, `profile.timing`, `profile.throughput` and
 `profile.system`, at the steps that they were measured at.
@@ -92,6 +92,6 @@ class Profiler:
         if self._machine is None or now - self._sampled_at < SYSTEM_EVERY_S:
             return
         self._sampled_at = now
-        found = self._machine.sample()
-        if found:
-            to(GROUP_SYSTEM, steps, found)
+        figures = self._machine.sample()
+        if figures:
+            to(GROUP_SYSTEM, steps, figures)

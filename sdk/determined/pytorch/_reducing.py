@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class _PyTorchReducerContext:
-    """Wraps reducers. The trainer resets and reduces them itself; a loop of one's own calls the methods."""
+    """Wraps reducers. The trainer resets and reduces them itself; your own loop calls the methods."""
 
     distributed: core.DistributedContext
 
@@ -26,7 +26,7 @@ class _PyTorchReducerContext:
         for_training: bool = True,
         for_validation: bool = True,
     ) -> MetricReducer:
-        """Register a metric of one's own. `Trainer` resets and reports it.
+        """Register a metric of your own. `Trainer` resets and reports it.
 
         Args:
             reducer: A `MetricReducer`; or a function that takes the list of all values that `update(value)`
@@ -52,11 +52,11 @@ class _PyTorchReducerContext:
         return self._reducers.wrap(reducer, name, for_training, for_validation)
 
     def reset_reducers(self) -> None:
-        """Have all reducers forget their values. For loops of one's own: `Trainer` does it."""
+        """Reset all reducers. For your own training loops: `Trainer` does it."""
         self._reducers.reset()
 
     def reduce_metrics(self, for_training: bool) -> dict[str, Any]:
-        """Return the metrics of all reducers, by name. For loops of one's own: `Trainer` does it.
+        """Return the metrics of all reducers, by name. For your own training loops: `Trainer` does it.
 
         Every rank must call it, and every rank gets the metrics.
 

@@ -1,4 +1,4 @@
-"""When a checkpoint is written and read, on all ranks (Trainer spec, sections 12 and 13)."""
+"""Writes and reads checkpoints, on all ranks (Trainer spec, sections 12 and 13)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import logging
 import pathlib
 from typing import Any
 
-import msgspec
 import torch
 
 from determined._training.code import Code
@@ -40,7 +39,8 @@ class Saving:
         self._core = context._core
         self._distributed = context.distributed
         self._code = Code(on_cluster=not local)
-        self._seed = 0
+        self.seed = 0
+        """From which the order of the training data follows."""
 
     # -- reading
 
@@ -53,29 +53,18 @@ class Saving:
         with self._core.checkpoint.restore_path(self._plan.latest_checkpoint) as path:
             return int(_checkpoint.read_counters(path).get("batches_trained", 0))
 
-    def load(self, fresh: Counters) -> tuple[Counters, int]:
-        """Restore the latest checkpoint, if there is one; returns the counters and the seed of the order."""
-        self._seed = self._first_seed()
+    def load(self) -> _checkpoint.StoredCheckpoint | None:
+        """Restore everything of the latest checkpoint but its counters, and return it, if there is one."""
+        # Before anything is restored: a restored generator names another seed.
+        self.seed = self._first_seed()
         if self._plan.latest_checkpoint is None:
-            return fresh, self._seed
+            return None
         with self._core.checkpoint.restore_path(self._plan.latest_checkpoint) as path:
-            found = _checkpoint.read(path, self._context.device)
-        self._callbacks.tell("on_checkpoint_load_start", found.state)
-        _checkpoint.apply(self._context, found)
-        self._callbacks.load_state_dict(found.state.get("callbacks") or {})
-        same = found.counters.get("trial_id") == fresh.trial_id
-        if not same:
-            return fresh, self._seed
-        if self._local:
-            self._seed = found.resume.get("seed", self._seed)
-        known = {name: found.counters[name] for name in fresh.__struct_fields__ if name in found.counters}
-        counters = msgspec.structs.replace(fresh, **known)
-        if not self._local:
-            counters.batches_trained = self._context._steps_completed
-            last = self._core.train._get_last_validation()
-            if last is not None:
-                counters.last_val = last
-        return counters, self._seed
+            checkpoint = _checkpoint.read(path, self._context.device)
+        self._callbacks.tell("on_checkpoint_load_start", checkpoint.state)
+        _checkpoint.apply(self._context, checkpoint)
+        self._callbacks.load_state_dict(checkpoint.state.get("callbacks") or {})
+        return checkpoint
 
     def _first_seed(self) -> int:
         """On a cluster that of the trial; else the chief's, which `torch.manual_seed` sets."""
@@ -104,9 +93,9 @@ class Saving:
     def _write(self, counters: Counters, each: list[dict[str, Any]]) -> str:
         state = _checkpoint.state_of(self._context, self._callbacks.state_dict())
         resume = {
-            "seed": self._seed,
-            "rng_states": [one["rng_state"] for one in each],
-            "gradients": [one["gradients"] for one in each],
+            "seed": self.seed,
+            "rng_states": [state_of_rank["rng_state"] for state_of_rank in each],
+            "gradients": [state_of_rank["gradients"] for state_of_rank in each],
         }
         self._callbacks.tell("on_checkpoint_save_start", state)
         metadata = _checkpoint.metadata(counters.batches_trained)
@@ -120,19 +109,19 @@ class Saving:
     def _load_data(self) -> dict[str, Any]:
         """What `load_trial_from_checkpoint_path` needs."""
         settings, kind = self._context._settings, type(self._trial)
-        known = settings.exp_conf is not None and settings.hparams is not None
-        found = {
+        is_complete = settings.exp_conf is not None and settings.hparams is not None
+        load_data = {
             "trial_type": "PyTorchTrial",
-            "experiment_config": settings.exp_conf if known else None,
-            "hparams": settings.hparams if known else None,
+            "experiment_config": settings.exp_conf if is_complete else None,
+            "hparams": settings.hparams if is_complete else None,
             "trial_cls_spec": f"{kind.__module__}:{kind.__qualname__}",
         }
-        return found if self._plan.legacy else found | {"is_trainer": True}
+        return load_data if self._plan.legacy else load_data | {"is_trainer": True}
 
     # -- TensorBoard
 
     def upload_events(self) -> None:
-        """The chief's files whole; of other ranks what is no event file."""
+        """Upload all files of the chief, and those of other ranks that are not event files."""
         chief = self._distributed.rank == 0
 
         def wanted(path: pathlib.Path) -> bool:

@@ -16,7 +16,7 @@ Clip = Callable[[list[torch.nn.Parameter]], Any]
 
 
 class Stepping:
-    """Gradients of one process. The loop tells it which batch is trained."""
+    """Steps the optimizers of one process. The loop sets which batch is trained."""
 
     def __init__(self, aggregation: int, average: bool) -> None:
         self.aggregation = aggregation

@@ -1,6 +1,6 @@
 """How busy the machine is: processors, memory, disks, network, GPUs (Trainer spec, section 16).
 
-Rates are means since the sample before. What a machine does not tell is left out.
+Rates are means since the sample before. Metrics that a machine does not provide are left out.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class Machine:
         """
         now, counters = self._clock(), self._counters()
         seconds = max(now - self._at, 1e-9)
-        gone = {name: value - self._before.get(name, value) for name, value in counters.items()}
+        elapsed = {name: value - self._before.get(name, value) for name, value in counters.items()}
         self._at, self._before = now, counters
-        found = self._gpus.sample() | self._memory()
-        if gone.get("cpu_total"):
-            found["cpu_util_simple"] = 100.0 * (1.0 - gone["cpu_idle"] / gone["cpu_total"])
+        figures = self._gpus.sample() | self._memory()
+        if elapsed.get("cpu_total"):
+            figures["cpu_util_simple"] = 100.0 * (1.0 - elapsed["cpu_idle"] / elapsed["cpu_total"])
         for name, counter, scale in (
             ("net_throughput_sent", "net_sent", 8 / GIGA),
             ("net_throughput_recv", "net_recv", 8 / GIGA),
@@ -50,9 +50,9 @@ class Machine:
             ("disk_throughput_read", "disk_read", SECTOR_BYTES),
             ("disk_throughput_write", "disk_write", SECTOR_BYTES),
         ):
-            if counter in gone:
-                found[name] = gone[counter] * scale / seconds
-        return found
+            if counter in elapsed:
+                figures[name] = elapsed[counter] * scale / seconds
+        return figures
 
     def _lines(self, name: str) -> list[list[str]]:
         try:
@@ -119,9 +119,9 @@ class Gpus:
 
     def sample(self) -> dict[str, float]:
         """Use and free memory of each; those that do not answer are left out."""
-        found = {}
+        figures = {}
         for uuid, handle in self._handles:
             with contextlib.suppress(Exception):
-                found[f"gpu_util.{uuid}"] = float(self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu)
-                found[f"gpu_free_memory.{uuid}"] = float(self._nvml.nvmlDeviceGetMemoryInfo(handle).free)
-        return found
+                figures[f"gpu_util.{uuid}"] = float(self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu)
+                figures[f"gpu_free_memory.{uuid}"] = float(self._nvml.nvmlDeviceGetMemoryInfo(handle).free)
+        return figures

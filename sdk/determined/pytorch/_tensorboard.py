@@ -28,8 +28,8 @@ class EventFiles:
             from torch.utils.tensorboard import SummaryWriter
 
             self._writer = SummaryWriter(log_dir=str(self.path))
-        found: SummaryWriter = self._writer
-        return found
+        writer: SummaryWriter = self._writer
+        return writer
 
     def close(self) -> None:
         """Have everything in the files; the next write begins a new one."""

@@ -141,7 +141,7 @@ class Trainer:
         if policy not in POLICIES:
             raise ValueError(f"checkpoint_policy must be one of {', '.join(POLICIES)}, not '{policy}'")
         if self._local and policy == "best":
-            logger.warning("checkpoint_policy 'best' needs a cluster to compare with; 'all' is used")
+            logger.info("off cluster checkpoint_policy 'best' stores a checkpoint after every validation")
             return "all"
         return policy
 

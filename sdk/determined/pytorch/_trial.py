@@ -1,4 +1,4 @@
-"""What a model must say of itself to be trained (Trainer spec, section 2)."""
+"""The class that users subclass to have a model trained (Trainer spec, section 2)."""
 
 from __future__ import annotations
 

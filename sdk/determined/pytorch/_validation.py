@@ -55,10 +55,10 @@ class Validation:
     def _at_once(self) -> dict[str, Any] | None:
         if self._distributed.rank != 0:
             return None
-        found = self._trial.evaluate_full_dataset(self._loader)
-        if not isinstance(found, dict):
-            raise TypeError(f"evaluate_full_dataset() must return a dict, not {type(found).__name__}")
-        return {name: plain(value) for name, value in found.items()}
+        metrics = self._trial.evaluate_full_dataset(self._loader)
+        if not isinstance(metrics, dict):
+            raise TypeError(f"evaluate_full_dataset() must return a dict, not {type(metrics).__name__}")
+        return {name: plain(value) for name, value in metrics.items()}
 
     def _by_batch(self, most_batches: int | None) -> dict[str, Any] | None:
         self._callbacks.tell("on_validation_epoch_start")
@@ -82,10 +82,10 @@ class Validation:
     def _evaluate(self, batch: Any, index: int) -> dict[str, Any]:
         if self._context.experimental._auto_to_device:
             batch = self._context.to_device(batch)
-        found = self._evaluate_batch(batch, index)
-        if not isinstance(found, dict):
-            raise TypeError(f"evaluate_batch() must return a dict, not {type(found).__name__}")
-        return {name: plain(value) for name, value in found.items()}
+        metrics = self._evaluate_batch(batch, index)
+        if not isinstance(metrics, dict):
+            raise TypeError(f"evaluate_batch() must return a dict, not {type(metrics).__name__}")
+        return {name: plain(value) for name, value in metrics.items()}
 
     def _reducers_for(self, outputs: list[dict[str, Any]]) -> dict[str, Reducer]:
         if not outputs:
@@ -93,14 +93,14 @@ class Validation:
         return reducers_by_name(self._trial.evaluation_reducer(), outputs[0].keys())
 
     def _over_ranks(self, shares: list[Share]) -> dict[str, Any]:
-        there = [share for share in shares if share[1]]
-        first = there[0][0]
-        if len(there) == 1:
+        with_data = [share for share in shares if share[1]]
+        first = with_data[0][0]
+        if len(with_data) == 1:
             return first
         reducers = reducers_by_name(self._trial.evaluation_reducer(), first.keys())
-        weights = [count for _, count in there]
+        weights = [count for _, count in with_data]
         return {
-            name: reduce_metrics(reducer, [metrics[name] for metrics, _ in there], weights)
+            name: reduce_metrics(reducer, [metrics[name] for metrics, _ in with_data], weights)
             for name, reducer in reducers.items()
         }
 
@@ -109,7 +109,7 @@ def reducers_by_name(chosen: Any, names: Any) -> dict[str, Reducer]:
     """The reducer of each metric; InvalidExperimentException for a dict that does not fit the names."""
     if isinstance(chosen, Reducer):
         return dict.fromkeys(names, chosen)
-    if not isinstance(chosen, dict) or not all(isinstance(one, Reducer) for one in chosen.values()):
+    if not isinstance(chosen, dict) or not all(isinstance(reducer, Reducer) for reducer in chosen.values()):
         raise InvalidExperimentException(f"evaluation_reducer() must give Reducers, not {chosen!r}")
     if chosen.keys() != set(names):
         raise InvalidExperimentException(
@@ -125,7 +125,7 @@ def _reduced(outputs: list[dict[str, Any]], reducers: dict[str, Reducer]) -> dic
                 f"evaluate_batch() must return the same metrics for all batches; batch {index} gave "
                 f"{sorted(metrics)}, batch 0 {sorted(outputs[0])}"
             )
-    return {name: reduce_metrics(one, [m[name] for m in outputs]) for name, one in reducers.items()}
+    return {name: reduce_metrics(reducer, [m[name] for m in outputs]) for name, reducer in reducers.items()}
 
 
 def _log_speed(records: int, seconds: float, batches: int) -> None:

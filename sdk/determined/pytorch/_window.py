@@ -12,7 +12,7 @@ from determined.core import DistributedContext
 
 
 class Window:
-    """Collects what `train_batch` gives, cheaply: tensors stay where they are until the window is over."""
+    """Collects the metrics that `train_batch` returns. Tensors stay on their device until the window ends."""
 
     def __init__(self) -> None:
         self._batches: list[dict[str, Any]] = []
@@ -35,19 +35,19 @@ class Window:
 
     def close(self, distributed: DistributedContext) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """(averages, metrics of each batch), the same on all ranks; an empty window begins."""
-        batches = [{name: plain(value) for name, value in one.items()} for one in self._batches]
+        batches = [{name: plain(value) for name, value in metrics.items()} for metrics in self._batches]
         self._batches, self._names = [], None
         if distributed.size > 1:
             batches = _over_ranks(distributed.allgather(batches))
         names = batches[0] if batches else {}
-        return {name: mean_of_numbers([one[name] for one in batches]) for name in names}, batches
+        return {name: mean_of_numbers([metrics[name] for metrics in batches]) for name in names}, batches
 
 
 def numbers(batches: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Arrays without dimensions as numbers: these are reported in a fraction of the time."""
     return [
-        {name: v.item() if isinstance(v, np.ndarray) and v.ndim == 0 else v for name, v in one.items()}
-        for one in batches
+        {name: v.item() if isinstance(v, np.ndarray) and v.ndim == 0 else v for name, v in metrics.items()}
+        for metrics in batches
     ]
 
 
@@ -86,7 +86,7 @@ def plain(value: Any) -> Any:
 def _over_ranks(each: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
     """For each batch the mean over ranks."""
     return [
-        {name: _mean([one[name] for one in ranks if name in one]) for name in ranks[0]}
+        {name: _mean([metrics[name] for metrics in ranks if name in metrics]) for name in ranks[0]}
         for ranks in zip(*each, strict=False)
     ]
 

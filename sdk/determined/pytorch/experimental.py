@@ -16,6 +16,7 @@ from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
 
 from determined import core
 from determined._info import ClusterInfo, get_cluster_info
+from determined.pytorch._context import Module
 from determined.pytorch._data import to_device
 from determined.pytorch._init import _device, _group
 from determined.pytorch._reducing import _PyTorchReducerContext
@@ -55,8 +56,8 @@ class TorchBatchProcessorContext(_PyTorchReducerContext):
         self._core = core_context
         self._storage_path = storage_path
         self._warned_types: set[type] = set()
-        self.distributed = core_context.distributed
-        self.device = get_default_device(core_context)
+        self.distributed: core.DistributedContext = core_context.distributed
+        self.device: torch.device = get_default_device(core_context)
 
     def to_device(self, data: Any, warned_types: set[type] | None = None) -> Any:
         """Return a batch on the device of this rank.
@@ -68,7 +69,7 @@ class TorchBatchProcessorContext(_PyTorchReducerContext):
         """
         return to_device(data, self.device, self._warned_types if warned_types is None else warned_types)
 
-    def prepare_model_for_inference(self, model: torch.nn.Module) -> torch.nn.Module:
+    def prepare_model_for_inference(self, model: Module) -> Module:
         """Put a model into evaluation mode and move it to the device.
 
         Args:
@@ -143,14 +144,14 @@ def torch_batch_process(
     dataloader_kwargs: dict[str, Any] | None = None,
     distributed_context: core.DistributedContext | None = None,
 ) -> None:
-    """Go over a data set once on all slots of a trial, and continue where it was after a pause.
+    """Process a data set once on all slots of a trial; after a pause, continue at the next batch.
 
     Args:
         batch_processor_cls: What to do with each batch; every rank makes one object.
         dataset: A data set with indexes and a length.
         batch_size: Records in a batch; 1 unless given here or in `dataloader_kwargs`.
         max_batches: Batches of each rank at most; None for all.
-        checkpoint_interval: After so many batches of each rank a small checkpoint says how far all are.
+        checkpoint_interval: Batches of each rank after which a small checkpoint records the progress.
         dataloader_kwargs: Arguments of torch's `DataLoader`, but for `shuffle`, `sampler` and
             `batch_sampler`.
         distributed_context: The ranks, where the script has made them itself.
@@ -211,17 +212,17 @@ def _checked(dataset: Any, batch_size: int | None, interval: int, options: dict[
 
 
 def _resumed(core_context: core.Context, info: ClusterInfo) -> tuple[int, str]:
-    """How many batches each rank has behind it, and the storage id of what they gave."""
-    found: dict[str, Any] = {}
+    """How many batches each rank has processed, and the storage id of their results."""
+    state: dict[str, Any] = {}
     if info.latest_checkpoint is not None:
         with core_context.checkpoint.restore_path(info.latest_checkpoint) as path:
             file = path / FILE
-            found = json.loads(file.read_text()) if file.exists() else {}
-    # Another trial's checkpoint is no beginning: this one has all its batches before it.
-    if found.get("trial_id", info.trial.trial_id) != info.trial.trial_id:
-        found = {}
-    output: str = core_context.distributed.broadcast(found.get("default_output_uuid") or str(uuid.uuid4()))
-    return int(found.get("steps_completed", 0)), output
+            state = json.loads(file.read_text()) if file.exists() else {}
+    # Another trial's progress does not count: this trial processes all batches itself.
+    if state.get("trial_id", info.trial.trial_id) != info.trial.trial_id:
+        state = {}
+    output: str = core_context.distributed.broadcast(state.get("default_output_uuid") or str(uuid.uuid4()))
+    return int(state.get("steps_completed", 0)), output
 
 
 class _Batches:
@@ -285,7 +286,7 @@ class _Run:
         return True
 
     def _meet(self, report_progress: Callable[[], None]) -> None:
-        """Store how far all are. A rank with fewer batches comes as well: it has none before this point."""
+        """Store the progress. Ranks with fewer batches call this as well, with nothing left to do."""
         self._processor.on_checkpoint_start()
         self._core.distributed.gather(None)
         if self._core.distributed.rank != 0:

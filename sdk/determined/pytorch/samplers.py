@@ -40,7 +40,7 @@ class _WrappingBatches(_Wrapping[list[int]], BatchSampler):
 
 
 class RepeatSampler(_Wrapping[int]):
-    """Begins again whenever the other one ends."""
+    """Repeats a sampler without end."""
 
     def __init__(self, sampler: Any) -> None:
         super().__init__(sampler)
@@ -119,7 +119,7 @@ class SkipBatchSampler(_WrappingBatches):
 
 
 class ReproducibleShuffleSampler(_Wrapping[int]):
-    """Shuffles each pass, by one stream of chance that goes on from pass to pass."""
+    """Shuffles each pass with one random generator, which continues from pass to pass."""
 
     def __init__(self, sampler: Any, seed: int) -> None:
         super().__init__(sampler)
@@ -147,7 +147,7 @@ class ReproducibleShuffleBatchSampler(_Wrapping[list[int]]):
 class EpochShuffleSampler(Sampler[int]):
     """Each pass in an order that follows from the seed and the number of the pass alone.
 
-    So a run that is resumed goes on in the order that it would have had (Trainer spec, D4).
+    So a resumed run continues in the order that it would have had (Trainer spec, D4).
     """
 
     def __init__(self, length: int, seed: int, first_pass: int = 0) -> None:
@@ -191,5 +191,5 @@ def adapt_batch_sampler(
         adapted = DistributedBatchSampler(adapted, num_replicas, rank)
     if skip > 0:
         adapted = SkipBatchSampler(adapted, skip)
-    found: BatchSampler = adapted
-    return found
+    rank_batches: BatchSampler = adapted
+    return rank_batches

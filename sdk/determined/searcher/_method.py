@@ -201,11 +201,11 @@ class SearchMethod(abc.ABC):
         Returns:
             What is known of the search, and the id of the experiment.
         """
-        found = json.loads((path / _STATE_FILE).read_text())
+        saved = json.loads((path / _STATE_FILE).read_text())
         state = SearcherState()
-        state.from_dict(found)
+        state.from_dict(saved)
         self.load_method_state(path / _METHOD_FOLDER)
-        return state, int(found["experimentId"])
+        return state, int(saved["experimentId"])
 
     def save_method_state(self, path: Path) -> None:  # noqa: B027
         """Write what the method itself must remember. Override it for a method with state.

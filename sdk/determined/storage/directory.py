@@ -122,8 +122,8 @@ class SharedFSStorageManager(StorageManager):
                 _remove_tree(path)
                 return {}
             # A link goes, and never what it leads to.
-            meant, left = _globs.split(list_directory(path, links=True), patterns)
-            _remove(path, meant)
+            matched, left = _globs.split(list_directory(path, links=True), patterns)
+            _remove(path, matched)
             if not left:
                 path.rmdir()
             return left

@@ -19,20 +19,20 @@ def check_room(folder: pathlib.Path, size_bytes: int) -> None:
     while not place.exists() and place != place.parent:
         place = place.parent
     try:
-        found = os.statvfs(place)
+        usage = os.statvfs(place)
     except OSError:
         # Whoever writes there says what is wrong.
         return
-    free, kept = found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize // KEPT_PART
-    kept = min(kept, KEPT_BYTES)
-    if free >= size_bytes + kept:
+    free, reserved = usage.f_bavail * usage.f_frsize, usage.f_blocks * usage.f_frsize // KEPT_PART
+    reserved = min(reserved, KEPT_BYTES)
+    if free >= size_bytes + reserved:
         return
     wanted = f"it takes {_in_words(size_bytes)}, " if size_bytes else ""
     raise OSError(
         errno.ENOSPC,
         f"the checkpoint is not stored: {wanted}{_in_words(free)} are free at {folder}, and "
-        f"{_in_words(kept)} of these are kept for what runs; "
-        f"make room for {_in_words(size_bytes + kept - free)} more there",
+        f"{_in_words(reserved)} of these are kept for what runs; "
+        f"make room for {_in_words(size_bytes + reserved - free)} more there",
     )
 
 

@@ -41,5 +41,5 @@ def split(resources: Resources, globs: Iterable[str]) -> tuple[Resources, Resour
     Globs that lead outside are ignored with a warning.
     """
     patterns = _segments(globs)
-    meant = {name: size for name, size in resources.items() if _is_meant(name, patterns)}
-    return meant, {name: size for name, size in resources.items() if name not in meant}
+    matched = {name: size for name, size in resources.items() if _is_meant(name, patterns)}
+    return matched, {name: size for name, size in resources.items() if name not in matched}

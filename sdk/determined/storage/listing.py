@@ -19,13 +19,13 @@ def list_directory(root: "str | os.PathLike[str]", *, links: bool = False) -> Re
 
     ValueError for what a checkpoint cannot hold: such circles, named pipes and the like, names not in UTF-8.
     """
-    found: Resources = {}
-    _walk(os.fspath(root), "", frozenset(), found, links)
-    return found
+    resources: Resources = {}
+    _walk(os.fspath(root), "", frozenset(), resources, links)
+    return resources
 
 
 def _walk(
-    directory: str, prefix: str, above: frozenset[tuple[int, int]], found: Resources, links: bool
+    directory: str, prefix: str, above: frozenset[tuple[int, int]], resources: Resources, links: bool
 ) -> None:
     status = os.stat(directory)
     here = (status.st_dev, status.st_ino)
@@ -36,13 +36,13 @@ def _walk(
     for entry in children:
         _check_name(entry.path)
         if links and entry.is_symlink():
-            found[prefix + entry.name] = entry.stat(follow_symlinks=False).st_size
+            resources[prefix + entry.name] = entry.stat(follow_symlinks=False).st_size
             continue
         if entry.is_dir():
-            found[f"{prefix}{entry.name}/"] = 0
-            _walk(entry.path, f"{prefix}{entry.name}/", above | {here}, found, links)
+            resources[f"{prefix}{entry.name}/"] = 0
+            _walk(entry.path, f"{prefix}{entry.name}/", above | {here}, resources, links)
             continue
-        found[prefix + entry.name] = entry.stat().st_size
+        resources[prefix + entry.name] = entry.stat().st_size
         if not entry.is_file():
             raise ValueError(f"{entry.path} is neither a file nor a directory; a checkpoint cannot hold it")
 
@@ -96,9 +96,9 @@ def local_path(root: "str | os.PathLike[str]", name: str) -> pathlib.Path:
 
 def stamps(root: "str | os.PathLike[str]", names: Iterable[str]) -> dict[str, tuple[int, int]]:
     """Return (size, time of modification in ns) of files below `root`, which tell whether one has changed."""
-    found = {}
+    times = {}
     for name in names:
         if not name.endswith("/"):
             status = os.stat(os.path.join(root, name))
-            found[name] = (status.st_size, status.st_mtime_ns)
-    return found
+            times[name] = (status.st_size, status.st_mtime_ns)
+    return times

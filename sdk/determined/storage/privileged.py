@@ -45,8 +45,8 @@ class FencedDirectory(SharedFSStorageManager):
     def list_resources(self, src: str) -> Resources:
         """Names and sizes; what a link shows of other places is left out."""
         folder = self._roots.check_tree(os.path.realpath(self.base_path / inside(src)))
-        found = super().list_resources(src)
-        return {name: size for name, size in found.items() if holds(folder, _real(folder, name))}
+        resources = super().list_resources(src)
+        return {name: size for name, size in resources.items() if holds(folder, _real(folder, name))}
 
 
 def _real(folder: str, name: str) -> str:

@@ -153,9 +153,9 @@ class S3StorageManager(CloudStorageManager):
         files = {n: s for n, s in only(list_directory(src), paths).items() if not n.endswith("/")}
         root, meter = self._root(dst), Meter(sum(files.values()), progress)
         with _naming_the_place(repr(self)):
-            found = s3_transfer.upload(self._client, self._bucket, root, pathlib.Path(src), files, meter)
-            if checksums and found:
-                s3_transfer.keep_checksums(self._client, self._bucket, self._checksums(dst), found)
+            uploaded = s3_transfer.upload(self._client, self._bucket, root, pathlib.Path(src), files, meter)
+            if checksums and uploaded:
+                s3_transfer.keep_checksums(self._client, self._bucket, self._checksums(dst), uploaded)
 
     def download(
         self,
@@ -194,11 +194,11 @@ class S3StorageManager(CloudStorageManager):
         from determined.storage import s3_transfer
 
         objects = self._objects(tgt)
-        meant, left = _globs.split(with_parents(objects), globs)
+        matched, left = _globs.split(with_parents(objects), globs)
         # A directory is only the common beginning of names: without files it is gone.
         files_left = {name: size for name, size in left.items() if not name.endswith("/")}
         with _naming_the_place(repr(self)):
-            s3_transfer.delete(self._client, self._bucket, self._root(tgt), only(objects, meant))
+            s3_transfer.delete(self._client, self._bucket, self._root(tgt), only(objects, matched))
             if not files_left:
                 s3_transfer.delete_below(self._client, self._bucket, self._checksums(tgt))
         return with_parents(files_left)

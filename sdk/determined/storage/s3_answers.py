@@ -64,12 +64,12 @@ def checked(response: http.client.HTTPResponse, key: str, offset: int, length: i
             f"object {key}: the store gave other bytes than {length} from {offset}: "
             f"{place or 'no range'}, length {response.length}"
         )
-    told = [f"object {key}", f"{status} {response.reason}"]
+    parts = [f"object {key}", f"{status} {response.reason}"]
     if moved := response.getheader("Location"):
         # What follows may be a signature.
-        told.append(f"the store sends to {moved.partition('?')[0]}; give its address as endpoint_url")
+        parts.append(f"the store sends to {moved.partition('?')[0]}; give its address as endpoint_url")
     kind = Broken if status in BUSY else StoreError
-    raise kind(": ".join(told + _told(response)))
+    raise kind(": ".join(parts + _told(response)))
 
 
 def _origin(place: str, etag: str, offset: int, length: int) -> Origin | None:
@@ -77,10 +77,10 @@ def _origin(place: str, etag: str, offset: int, length: int) -> Origin | None:
     if not place:
         # Some stores call a range 200; one that knows no ranges gives all of it.
         return None if offset else Origin(length, etag)
-    found = _PLACE.match(place)
-    if not found or (int(found[1]), int(found[2])) != (offset, offset + length - 1):
+    place_match = _PLACE.match(place)
+    if not place_match or (int(place_match[1]), int(place_match[2])) != (offset, offset + length - 1):
         return None
-    return Origin(None if found[3] == "*" else int(found[3]), etag)
+    return Origin(None if place_match[3] == "*" else int(place_match[3]), etag)
 
 
 def _told(response: http.client.HTTPResponse) -> list[str]:

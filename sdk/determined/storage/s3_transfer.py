@@ -92,7 +92,7 @@ def upload(
 
     At most 8 small files, then 4 parts of one large file, are in memory at a time.
     """
-    found: dict[str, Blocks] = {}
+    blocks: dict[str, Blocks] = {}
 
     def put(name: str) -> None:
         size = files[name]
@@ -107,14 +107,14 @@ def upload(
                 part_size=part_size,
                 num_parallel_uploads=PARALLEL_PARTS,
             )
-        found[name] = reader.blocks()
+        blocks[name] = reader.blocks()
 
     large = {name for name, size in files.items() if size > PART_SIZE_BYTES}
     small = [partial(put, name) for name in files if name not in large]
     run_all(small, min(PARALLEL_OBJECTS, len(small)))
     for name in sorted(large):
         put(name)
-    return found
+    return blocks
 
 
 def keep_checksums(client: Minio, bucket: str, place: str, files: Mapping[str, Blocks]) -> None:
@@ -128,16 +128,16 @@ def keep_checksums(client: Minio, bucket: str, place: str, files: Mapping[str, B
 def kept_checksums(client: Minio, bucket: str, place: str) -> dict[str, Blocks]:
     """Return the checksums below the key prefix `place`, by file; none for what other programs stored."""
     keys = sorted(str(o.object_name) for o in client.list_objects(bucket, prefix=place, recursive=True))
-    found: dict[str, Blocks] = {}
+    blocks: dict[str, Blocks] = {}
     for key in keys:
         try:
-            found |= decode(_content(client, bucket, key))
+            blocks |= decode(_content(client, bucket, key))
         except ValueError as error:
             raise OSError(
                 f"the checksums in object {key} of bucket {bucket} are damaged ({error}); "
                 "delete that object to do without them"
             ) from error
-    return found
+    return blocks
 
 
 def _content(client: Minio, bucket: str, key: str) -> bytes:
@@ -159,5 +159,5 @@ def delete(client: Minio, bucket: str, root: str, names: Iterable[str]) -> None:
 
 def delete_below(client: Minio, bucket: str, root: str) -> None:
     """Delete all keys under a prefix."""
-    keys = [str(found.object_name) for found in client.list_objects(bucket, prefix=root, recursive=True)]
+    keys = [str(item.object_name) for item in client.list_objects(bucket, prefix=root, recursive=True)]
     delete(client, bucket, "", keys)

@@ -71,10 +71,10 @@ class Apart:
                 process.wait()
             status = process.wait()
             answer.seek(0)
-            told = answer.read()
-        if not told:
+            content = answer.read()
+        if not content:
             raise RuntimeError(f"the process that was to store {dst} ended {_how(status)}")
-        failure = pickle.loads(told)
+        failure = pickle.loads(content)
         if failure is not None:
             raise failure
 
@@ -114,11 +114,11 @@ def serve() -> None:
 
 def _portable(failure: BaseException | None) -> bytes:
     try:
-        said = pickle.dumps(failure)
-        pickle.loads(said)
+        pickled = pickle.dumps(failure)
+        pickle.loads(pickled)
     except Exception:
-        said = pickle.dumps(RuntimeError(f"{type(failure).__name__}: {failure}"))
-    return said
+        pickled = pickle.dumps(RuntimeError(f"{type(failure).__name__}: {failure}"))
+    return pickled
 
 
 def _end_with_starter() -> None:

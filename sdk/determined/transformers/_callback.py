@@ -12,6 +12,7 @@ import transformers
 
 from determined import core
 from determined._training.pace import Pace
+from determined._training.rank_checkpoints import RankCheckpoints
 from determined.transformers import _folders
 from determined.transformers._weights import restore_renamed
 
@@ -68,6 +69,7 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
         self._distributed = core_context.distributed
         self._chief = self._distributed.rank == 0
         self._pace = Pace(self._distributed)
+        self._checkpoints = RankCheckpoints(core_context, self._trial.trial_id if self._trial else 0)
         self._arrived: dict[str, int] = {}
         """Kind of metrics -> the step that they were last logged at."""
         self._closing = False
@@ -93,31 +95,30 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
         """
         info = self.core_context.info
         if info is not None and self._trial is not None:
-            self._fetch(args, info.latest_checkpoint, self._trial.trial_id)
+            self._fetch(args, info.latest_checkpoint)
 
-    def _fetch(self, args: transformers.TrainingArguments, uuid: str | None, mine: int) -> None:
+    def _fetch(self, args: transformers.TrainingArguments, uuid: str | None) -> None:
         # Gone in transformers 5.
         if uuid is None or getattr(args, "overwrite_output_dir", False):
             return
         folder = pathlib.Path(str(args.output_dir))
         self.core_context.checkpoint.download(uuid, folder)
-        found = _folders.newest(folder)
-        if found is None:
+        newest_folder = _folders.newest(folder)
+        if newest_folder is None:
             logger.warning(
                 "checkpoint %s holds no folder %sN: training starts from the beginning", uuid, _folders.PREFIX
             )
             return
-        self._resumed = self._for_this_trial(uuid, found, mine)
+        self._resumed = self._for_this_trial(uuid, newest_folder)
         args.resume_from_checkpoint = str(self._resumed)
 
-    def _for_this_trial(self, uuid: str, found: pathlib.Path, mine: int) -> pathlib.Path:
+    def _for_this_trial(self, uuid: str, stored: pathlib.Path) -> pathlib.Path:
         """Another trial's checkpoint is a beginning: its weights count, its steps do not."""
-        of = self.core_context.checkpoint.get_metadata(uuid).get("trial_id", mine) if self._chief else None
-        if self._distributed.broadcast(of) == mine:
-            return found
-        anew = found.with_name(f"{_folders.PREFIX}0")
+        if self._checkpoints.is_own(uuid):
+            return stored
+        anew = stored.with_name(f"{_folders.PREFIX}0")
         if self._distributed.local_rank == 0:
-            _folders.begin_anew(found)
+            _folders.begin_anew(stored)
         self._distributed.allgather(None)
         return anew
 
@@ -241,7 +242,7 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
             return
         if self._saved_at != state.global_step:
             self._saved_at = state.global_step
-            self._upload(pathlib.Path(args.output_dir), state.global_step, self._trial.trial_id)
+            self._upload(pathlib.Path(args.output_dir), state.global_step)
         if self._preempted or self.core_context.preempt.should_preempt(auto_ack=False):
             if self._chief:
                 self.core_context.preempt.acknowledge_preemption_signal()
@@ -259,7 +260,7 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
         if not self._chief:
             return
         wanted = self._filter
-        metrics = {k: v for k, v in logs.items() if not wanted or any(one in k for one in wanted)}
+        metrics = {k: v for k, v in logs.items() if not wanted or any(part in k for part in wanted)}
         if not metrics:
             return
         if kind == TRAINING:
@@ -328,19 +329,11 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
         if self._preempted:
             control.should_save = True
 
-    def _upload(self, folder: pathlib.Path, steps: int, trial_id: int) -> None:
+    def _upload(self, folder: pathlib.Path, steps: int) -> None:
         if self._chief and self._user_data is not None:
             place = folder / f"{_folders.PREFIX}{steps}" / USER_DATA
             place.write_text(json.dumps(self._user_data))
-        # Every rank has written its part; one of each node stores them.
-        self._distributed.allgather(None)
-        stores = self._distributed.local_rank == 0
-        self.core_context.checkpoint.upload(
-            folder if stores else None,
-            {"steps_completed": steps, "trial_id": trial_id},
-            shard=True,
-            selector=(lambda path: _folders.belongs(path, steps)) if stores else None,
-        )
+        self._checkpoints.store(folder, steps, selector=lambda path: _folders.belongs(path, steps))
 
 
 def _kind(logs: dict[str, Any]) -> str | None:

@@ -16,8 +16,8 @@ _OF_THE_RUN = ("optimizer*", "scheduler.pt", "scaler.pt", "rng_state*", "global_
 
 def newest(folder: pathlib.Path) -> pathlib.Path | None:
     """The checkpoint with the highest number of steps."""
-    found = [path for path in folder.glob(f"{PREFIX}*") if path.is_dir() and _NAME.fullmatch(path.name)]
-    return max(found, key=lambda path: int(path.name.removeprefix(PREFIX)), default=None)
+    folders = [path for path in folder.glob(f"{PREFIX}*") if path.is_dir() and _NAME.fullmatch(path.name)]
+    return max(folders, key=lambda path: int(path.name.removeprefix(PREFIX)), default=None)
 
 
 def begin_anew(checkpoint: pathlib.Path) -> pathlib.Path:

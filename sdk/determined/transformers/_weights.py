@@ -1,7 +1,7 @@
 """Weights that the Trainer would lose when it resumes.
 
 transformers 5 stores some models under the names of older releases. `from_pretrained` translates them, the
-Trainer does not: it warns, and goes on with the weights it began with.
+Trainer does not: it warns, and continues with its initial weights.
 """
 
 from __future__ import annotations

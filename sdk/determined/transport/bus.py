@@ -1,37 +1,31 @@
 """The transport of a script that runs on a cluster: reports out, operations and preemption in.
 
-Reports are kept in memory and sent by a background thread; what the searcher and the scheduler decide about
-the trial is asked for by requests that wait until there is something to say.
+Reports are kept in memory and sent by a background thread. What the cluster decides about the trial arrives
+by `ClusterNews`, and answers to what the script asks by `Questions`.
 """
 
-import asyncio
 import atexit
 import json
 import logging
 import os
-import threading
 import time
-from collections import deque
-from collections.abc import Callable
-from concurrent.futures import Future
 from typing import Any
 
-import msgspec
-
-from det_contracts import codec, news, subjects
-from det_contracts.commands import Answer
+from det_contracts import codec, subjects
 from det_contracts.events import trial
+from det_contracts.limits import TEXT_CHARACTERS
 from det_contracts.reports import ReportBatch
 from determined._info import ClusterInfo, info_directory
 from determined.transport.budget import Budget
-from determined.transport.bus_thread import HURRY_S, BusThread
+from determined.transport.bus_thread import BusThread
+from determined.transport.cluster_news import ClusterNews
 from determined.transport.leaving import exit_patience, lost
 from determined.transport.newest import Newest
 from determined.transport.outbox import Fact, Outbox
 from determined.transport.protocol import MetricReport, SearcherOp, StoredCheckpoint
-from determined.transport.refusals import Refused
+from determined.transport.questions import Questions
 from determined.transport.repeats import joined
-from determined.transport.waiting import TOLD_EVERY_S, Patience, wait_for
+from determined.transport.waiting import Patience
 
 logger = logging.getLogger("determined.transport")
 
@@ -39,22 +33,16 @@ PROGRESS_EVERY_S = 1.0
 PROGRESS_AT_ONCE, PROGRESS_PER_S = 1000, 20.0
 """Reports of progress that a custom search hears one by one: so many, and so many more every second."""
 FIRST_ANSWER_S = 5.0
-MARGIN_S = 5.0
-"""For an answer that was given at the last moment to arrive."""
-AGAIN_S = 0.5
-"""At least so long lies between two questions of which nothing came."""
 FACT_S = 10.0
 """How long a call waits, once in an outage, until its fact is stored; then it is sent later."""
-ANSWER_S = 10.0
-QUOTA_S = 3.0
-"""Likewise for an answer that the script can do without."""
 
 
 def connect(info: ClusterInfo) -> "BusTransport":
     """The transport of this allocation; reads the broker's address from `bus.json` in the info directory."""
-    settings = json.loads((info_directory() / "bus.json").read_text())
-    inbox, ca = settings.get("inbox_prefix", "_INBOX"), settings.get("ca")
-    thread = BusThread(settings["urls"], settings.get("credentials"), inbox, ca)
+    path = info_directory() / "bus.json"
+    settings = json.loads(path.read_text())
+    inbox = settings.get("inbox_prefix", "_INBOX")
+    thread = BusThread(settings["urls"], settings.get("credentials"), inbox, path)
     return BusTransport(info, thread)
 
 
@@ -68,19 +56,12 @@ class BusTransport:
         self._run = info.trial._trial_run_id
         self._task = info.task_id
         self._allocation = info.allocation_id
-        self._smaller_is_better: bool = config.get("smaller_is_better", True)
         self._thread = thread
         self._witness = subjects.witness_of_trial(self._trial)
         """Where facts are stated; the cluster puts them into its log."""
-        self._lock = threading.Condition()
-        self._op: SearcherOp | None = None
-        self._idled = 0
-        self._known: Future[None] = Future()
-        """Done when the scheduler has said for the first time whether to leave."""
-        self._blocked = 0
-        """Calls that wait for what is heard."""
-        self._preempted = False
-        self._refusals: deque[str] = deque()
+        self._news = ClusterNews(thread, self._trial, self._run, self._allocation)
+        self._refusals = self._news.refusals
+        self._questions = Questions(thread, self._trial, config.get("smaller_is_better", True))
         self._newest: dict[str, MetricReport] = {}
         """By group, all that was reported at the newest steps."""
         self._progressed_at = 0.0
@@ -99,7 +80,7 @@ class BusTransport:
             run=self._run,
             number=0,
             searcher_metric=config["metric"],
-            smaller_is_better=self._smaller_is_better,
+            smaller_is_better=config.get("smaller_is_better", True),
             series=[],
             # Several processes of a run may report, one after the other.
             sender=os.urandom(6).hex(),
@@ -108,11 +89,7 @@ class BusTransport:
         self._progress = Newest(thread, self._tell, "progress")
         self._status = Newest(thread, self._tell, "the status")
         self._first_answer = Patience(FIRST_ANSWER_S)
-        self._facts, self._answers = Patience(FACT_S), Patience(ANSWER_S)
-        self._quotas = Patience(QUOTA_S)
-        self._storage: Future[Any] | None = None
-        self._best: Future[Any] | None = None
-        self._best_known: float | None = None
+        self._facts = Patience(FACT_S)
 
     # -- life
 
@@ -123,9 +100,7 @@ class BusTransport:
         self._started, self._process = True, os.getpid()
         self._thread.start()
         self._thread.keep_going(self._outbox.send_for_ever, "sending reports")
-        self._thread.keep_going(self._hear_operations, "listening to the searcher")
-        self._thread.keep_going(self._hear_leave, "listening to the scheduler")
-        self._thread.keep_going(self._hear_refusals, "listening to the metrics service")
+        self._news.start()
         atexit.register(self._leave_at_exit)
 
     def close(self) -> None:
@@ -199,84 +174,11 @@ class BusTransport:
         if self._refusals:
             raise RuntimeError(self._refusals.popleft())
 
-    # -- what is heard
-
-    async def _hear_operations(self) -> None:
-        seen: news.Operations | None = None
-        while True:
-            wait_s = HURRY_S if self._blocked else news.WAIT_S
-            said = await self._news("searcher", news.AskOperations(self._run, seen, wait_s), wait_s)
-            if said is not None:
-                seen = msgspec.convert(said, news.Operations)
-                self._take_operations(seen)
-
-    def _take_operations(self, said: news.Operations) -> None:
-        if said.over:
-            logger.error(
-                "trial %s: a newer run has started; reports of this run no longer count",
-                self._trial,
-            )
-            return
-        with self._lock:
-            if said.seq and (self._op is None or said.seq > self._op.seq):
-                self._op = SearcherOp(said.seq, said.length)
-            self._idled = max(self._idled, said.idled)
-            self._lock.notify_all()
-
-    async def _hear_leave(self) -> None:
-        seen: news.Leave | None = None
-        while True:
-            said = await self._news("scheduler", news.AskLeave(self._allocation, seen), news.WAIT_S)
-            if said is None:
-                continue
-            seen = msgspec.convert(said, news.Leave)
-            self._preempted = self._preempted or seen.leave
-            if not self._known.done():
-                self._known.set_result(None)
-
-    async def _hear_refusals(self) -> None:
-        seen: news.Refusals | None = None
-        while True:
-            said = await self._news("metrics", news.AskRefusals(self._run, seen), news.WAIT_S)
-            if said is not None:
-                seen = msgspec.convert(said, news.Refusals)
-                self._refusals.extend(seen.reasons)
-
-    async def _news(self, owner: str, ask: msgspec.Struct, wait_s: float) -> Any:
-        """What an owner says that was not seen; None for nothing, so far."""
-        began = time.monotonic()
-        subject = subjects.asked_by_trial(self._trial, owner, "news")
-        body = await self._thread.wait_for_news(
-            subject,
-            msgspec.json.encode(ask),
-            wait_s + MARGIN_S,
-            lambda: owner == "searcher" and self._blocked > 0,
-        )
-        answer = Answer() if body is None else msgspec.json.decode(body, type=Answer)
-        if answer.problem is not None:
-            logger.warning("the %s tells nothing: %s", owner, answer.problem.message)
-        if answer.value is None and time.monotonic() - began < AGAIN_S:
-            await asyncio.sleep(AGAIN_S)
-        return answer.value
-
-    def _wait_until(self, true: Callable[[], bool], what: str) -> None:
-        with self._lock:
-            self._blocked += 1
-            try:
-                while not true():
-                    self._thread.check()
-                    if not self._lock.wait(TOLD_EVERY_S):
-                        logger.warning("waiting for the cluster: %s%s", what, self._thread.trouble)
-            finally:
-                self._blocked -= 1
-
     # -- searcher
 
     def operation(self) -> SearcherOp | None:
         """The open operation, as the searcher last said."""
-        self._wait_until(lambda: self._op is not None, "the trial's next operation")
-        op = self._op
-        return op if op is not None and op.seq > self._idled else None
+        return self._news.operation()
 
     def complete(self, seq: int, length: int, metric: object) -> None:
         """State the completion, then wait for the searcher's answer to it."""
@@ -284,21 +186,18 @@ class BusTransport:
             trial_id=self._trial, run=self._run, seq=seq, length=length, metric=metric
         )
         self._outbox.wait_for(self._put(done, f"the completion of operation {seq}"))
-        self._wait_until(
-            lambda: self._idled >= seq or (self._op is not None and self._op.seq > seq),
-            f"the searcher's answer to operation {seq}",
-        )
+        self._news.wait_for_answer_to(seq)
 
     def progress(self, units: float) -> None:
         """Thinned out: at most one a second goes into the log. A custom search hears each."""
-        now, told = time.monotonic(), trial.Progressed(self._trial, self._run, units)
+        now, event = time.monotonic(), trial.Progressed(self._trial, self._run, units)
         if self._each_progress is not None and self._each_progress.spend(now):
             self._progressed_at = now
-            self._put(told, "the progress")
+            self._put(event, "the progress")
             return
         if now - self._progressed_at >= PROGRESS_EVERY_S:
             self._progressed_at = now
-            self._progress.tell(told)
+            self._progress.tell(event)
 
     # -- facts
 
@@ -319,9 +218,9 @@ class BusTransport:
 
     def preempted(self) -> bool:
         """Whether this allocation shall leave; a local answer after the first."""
-        if not self._preempted and not self._known.done():
-            self._first_answer.lasts(self._known)
-        return self._preempted
+        if not self._news.preempted and not self._news.known.done():
+            self._first_answer.lasts(self._news.known)
+        return self._news.preempted
 
     def acknowledge_preemption(self) -> None:
         """State that the coming exit is meant."""
@@ -338,7 +237,7 @@ class BusTransport:
     def set_status(self, status: str) -> None:
         """Show what the script is doing."""
         self._raise_refusal()
-        shown = status.replace("\0", "")[: trial.MOST_TEXT]
+        shown = status.replace("\0", "")[:TEXT_CHARACTERS]
         self._status.tell(trial.StatusSet(self._trial, self._run, shown))
 
     def _state(self, event: Any, what: str) -> None:
@@ -369,63 +268,17 @@ class BusTransport:
     def best_validation(self) -> float | None:
         """The best searcher metric of the experiment so far, as far as this process knows in an outage."""
         self._raise_refusal()
-        if self._best is None or self._best.done():
-            self._take_best()
-            self._best = self._ask(news.AskBest(self._smaller_is_better))
-        if self._answers.lasts(self._best):
-            self._take_best()
-        else:
-            logger.warning(
-                "the cluster does not say what the best validation is; its last answer counts: %s%s",
-                *(self._best_known, self._thread.trouble),
-            )
-            self._thread.check()
-        return self._best_known
-
-    def _take_best(self) -> None:
-        if self._best is not None:
-            value = _value(self._best)
-            self._best_known = None if value is None else float(value)
+        return self._questions.best_validation()
 
     def storage_refusal(self, size_bytes: int) -> str:
         """What the registry says of another checkpoint of so many bytes."""
-        if self._storage is not None and not self._storage.done():
-            # Nobody has answered since the last time, and a checkpoint does not wait for that.
-            return ""
-        self._storage = self._ask(news.AskStorage(size_bytes), "checkpoints")
-        if not self._quotas.lasts(self._storage):
-            logger.warning("no service answered whether a storage quota is used up%s", self._thread.trouble)
-            self._thread.check()
-            return ""
-        try:
-            return str(_value(self._storage) or "")
-        except RuntimeError as error:
-            logger.debug("no service answered whether a storage quota is used up: %s", error)
-            return ""
+        return self._questions.storage_refusal(size_bytes)
 
     def checkpoint_metadata(self, uuid: str) -> dict[str, Any]:
         """What the registry holds as metadata of a checkpoint."""
-        asked = self._ask(news.AskMetadata(uuid))
-        wait_for(asked, f"the metadata of checkpoint {uuid}", self._thread)
-        return dict(_value(asked) or {})
-
-    def _ask(self, question: msgspec.Struct, owner: str = "searcher") -> "Future[bytes]":
-        # The searcher knows which experiment the trial belongs to, and asks the others about that alone.
-        subject = subjects.asked_by_trial(self._trial, owner, str(type(question).__struct_config__.tag))
-        return self._thread.submit(self._thread.ask(subject, msgspec.json.encode(question)))
+        return self._questions.checkpoint_metadata(uuid)
 
 
 def _new_id() -> str:
     """An id that the broker knows repeats of a message by: nobody else can guess it, and use it before."""
     return os.urandom(16).hex()
-
-
-def _value(asked: "Future[bytes]") -> Any:
-    """What an owner answered; RuntimeError for a problem that it has."""
-    try:
-        answer = msgspec.json.decode(asked.result(), type=Answer)
-    except Refused as error:
-        raise RuntimeError(str(error)) from error
-    if answer.problem is not None:
-        raise RuntimeError(answer.problem.message)
-    return answer.value

@@ -13,6 +13,7 @@ import ssl
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -53,11 +54,27 @@ class BusThread:
     """A connection that comes back by itself, and the loop that it lives in."""
 
     def __init__(
-        self, urls: Sequence[str], credentials: str | None, inbox_prefix: str, ca: str | None = None
+        self,
+        urls: Sequence[str],
+        credentials: str | None,
+        inbox_prefix: str,
+        authorities_path: Path | None = None,
     ) -> None:
-        """`ca`: authorities, in PEM, by which a broker at `tls://` is known, beside those of the system."""
-        self._urls, self._ca = list(urls), ca
+        """Prepare a connection; nothing is opened before it is needed.
+
+        Args:
+            urls: Addresses of brokers.
+            credentials: Path of the file that this process signs in with; None where brokers ask for nothing.
+            inbox_prefix: Subjects below which answers to this process arrive.
+            authorities_path: A JSON file whose `ca` holds authorities, in PEM, that are trusted beside the
+                system's for brokers at `tls://`.
+
+        Both files may be replaced at any time.
+        """
+        self._urls, self._authorities_path = list(urls), authorities_path
         self._credentials = credentials
+        self._trusted = ""
+        """The authorities of the newest connection."""
         self._inbox_prefix = inbox_prefix
         self._connected_with = b""
         """The credentials of the present connection."""
@@ -75,21 +92,37 @@ class BusThread:
     def start(self) -> None:
         """Start the thread and connect in it; returns at once."""
         self._thread.start()
-        if self._credentials is not None:
-            self.keep_going(self._take_up_credentials, "looking after the credentials")
+        if self._credentials is not None or self._has_tls:
+            self.keep_going(self._take_up_renewals, "looking after the credentials")
 
-    async def _take_up_credentials(self) -> None:
-        """Connect with new credentials as soon as they are there, before the old ones end.
+    async def _take_up_renewals(self) -> None:
+        """Connect with new credentials as soon as they are there, before the old ones end; know the broker by
+        new authorities from its next connection on.
 
         The worker writes them in time; a connection whose credentials end is closed by the broker for good.
         """
         while True:
             await asyncio.sleep(CREDENTIALS_EVERY_S)
-            found = self._read_credentials()
-            if found and found != self._connected_with:
+            if self._has_tls and self._authorities() not in ("", self._trusted):
+                (await self.connection()).options |= self._tls()
+            renewed = self._read_credentials()
+            if renewed and renewed != self._connected_with:
                 client = await self.connection()
-                self._connected_with = found
+                self._connected_with = renewed
                 await client.force_reconnect()
+
+    @property
+    def _has_tls(self) -> bool:
+        return any(url.startswith("tls://") for url in self._urls)
+
+    def _authorities(self) -> str:
+        """Empty where none are named, or cannot be read just now."""
+        try:
+            if self._authorities_path is None:
+                return ""
+            return str(json.loads(self._authorities_path.read_bytes()).get("ca") or "")
+        except (OSError, ValueError):
+            return ""
 
     def _read_credentials(self) -> bytes:
         """Empty where there are none just now."""
@@ -134,11 +167,12 @@ class BusThread:
                 await asyncio.sleep(RETRY_S)
 
     def _tls(self) -> dict[str, Any]:
-        if not self._urls[0].startswith("tls://"):
+        if not self._has_tls:
             return {}
         context = ssl.create_default_context()
-        if self._ca:
-            context.load_verify_locations(cadata=self._ca)
+        if authorities := self._authorities():
+            context.load_verify_locations(cadata=authorities)
+        self._trusted = authorities
         logging.getLogger("asyncio").addFilter(_is_news)
         # First of all: else whoever stands in between could keep the client from it.
         return {"tls": context, "tls_handshake_first": True}
@@ -186,14 +220,14 @@ class BusThread:
         self.submit(self._keeping(work, what))
 
     async def _keeping(self, work: Callable[[], Coroutine[Any, Any, Any]], what: str) -> None:
-        told = ""
+        failure = ""
         while True:
             try:
                 await work()
             except Exception as error:
                 # The same failure again and again is told once.
-                if repr(error) != told:
-                    told = repr(error)
+                if repr(error) != failure:
+                    failure = repr(error)
                     logger.exception(
                         "%s failed and is begun again, nothing is lost by it; please report", what
                     )

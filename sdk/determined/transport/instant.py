@@ -13,8 +13,8 @@ def parse(text: str) -> datetime:
     text = _FRACTION.sub(lambda match: "." + match[1][:6].ljust(6, "0"), text.strip())
     if text[-1:] in ("Z", "z"):
         text = text[:-1] + "+00:00"
-    found = datetime.fromisoformat(text)
-    return found.replace(tzinfo=found.tzinfo or timezone.utc).astimezone(timezone.utc)
+    instant = datetime.fromisoformat(text)
+    return instant.replace(tzinfo=instant.tzinfo or timezone.utc).astimezone(timezone.utc)
 
 
 def write(instant: datetime) -> str:

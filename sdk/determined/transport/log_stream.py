@@ -68,8 +68,8 @@ def follow(session: Session, source: Source, params: Params | None = None) -> It
 
 def has_ended(session: Session, source: Source) -> bool:
     """Whether it is in a final state."""
-    found = session.get(source.path)[source.noun]
-    return bool(found.get("endTime")) if source.noun == "task" else found["state"] in ENDED
+    record = session.get(source.path)[source.noun]
+    return bool(record.get("endTime")) if source.noun == "task" else record["state"] in ENDED
 
 
 def _has_ended_patiently(session: Session, source: Source) -> bool:

@@ -178,8 +178,8 @@ class Outbox:
         if isinstance(fact, Fact):
             await self._send_fact(fact)
         elif not await self._send_reports([entry for entry in message if not isinstance(entry, Fact)]):
-            for one in reversed(message[1:]):
-                self._under_way.insert(1, [one])
+            for report in reversed(message[1:]):
+                self._under_way.insert(1, [report])
             del message[1:]
             return
         self._under_way.popleft()
@@ -190,10 +190,10 @@ class Outbox:
             if fact.subject:
                 await self._thread.store(fact.subject, fact.body, fact.id)
         except Refused as error:
-            told = self._told(fact.what, "is", error)
-            fact.settled.set_exception(RuntimeError(told))
+            message = self._told(fact.what, "is", error)
+            fact.settled.set_exception(RuntimeError(message))
             if fact.left:
-                self._refuse(told)
+                self._refuse(message)
         else:
             fact.settled.set_result(None)
 
@@ -235,9 +235,9 @@ def described(entries: list[Entry] | list[Timed]) -> str:
     parts = [entry.what for entry in entries if isinstance(entry, Fact) and entry.what]
     if reports:
         first, last = reports[0], reports[-1]
-        told = f"{first.group} metrics at {first.steps_completed} steps"
+        steps = f"{first.group} metrics at {first.steps_completed} steps"
         if len(reports) > 1:
             to = f"{last.group} metrics at {last.steps_completed} steps"
-            told = f"{len(reports)} reports, from {told} to {to}"
-        parts.insert(0, told)
+            steps = f"{len(reports)} reports, from {steps} to {to}"
+        parts.insert(0, steps)
     return ", ".join(parts)

@@ -74,8 +74,8 @@ class OutsideTransport:
     def report(self, report: MetricReport) -> None:
         self._raise_refusal()
         values = {"avgMetrics": report.metrics, "batchMetrics": report.batch_metrics}
-        told = {"trialId": self._place.trial_id, "trialRunId": self._place.run, "metrics": values}
-        body = {"group": report.group, "metrics": {**told, "stepsCompleted": report.steps_completed}}
+        wire_report = {"trialId": self._place.trial_id, "trialRunId": self._place.run, "metrics": values}
+        body = {"group": report.group, "metrics": {**wire_report, "stepsCompleted": report.steps_completed}}
 
         def send(session: Session) -> None:
             try:
@@ -147,10 +147,10 @@ class OutsideTransport:
     def best_validation(self) -> float | None:
         path = f"/api/v1/experiments/{self._place.experiment_id}/searcher/best_searcher_validation_metric"
         try:
-            found = self._ask(self._session, "GET", path)["metric"]
+            metric = self._ask(self._session, "GET", path)["metric"]
         except errors.NotFoundException:
             return None
-        return None if found is None else float(found)
+        return None if metric is None else float(metric)
 
     def ship(self, lines: list[dict[str, Any]]) -> None:
         """Have lines of the script's output stored, behind what was reported."""

@@ -9,12 +9,12 @@ from determined.transport.rest import Params, Session
 PAGE = 200
 
 
-def read_all(session: Session, path: str, key: str, params: Params | None = None) -> list[dict[str, Any]]:
-    """All objects under `key` of a list endpoint, in the order that `params` ask for."""
-    found: list[dict[str, Any]] = []
+def read_all(session: Session, path: str, key: str, params: Params | None = None) -> list[Any]:
+    """All that stands under `key` of a list endpoint, in the order that `params` ask for."""
+    items: list[Any] = []
     while True:
-        answer = session.get(path, {**(params or {}), "limit": PAGE, "offset": len(found)})
-        found += answer[key]
+        answer = session.get(path, {**(params or {}), "limit": PAGE, "offset": len(items)})
+        items += answer[key]
         total = int((answer.get("pagination") or {}).get("total") or 0)
-        if not answer[key] or len(found) >= total:
-            return found
+        if not answer[key] or len(items) >= total:
+            return items

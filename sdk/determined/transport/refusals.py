@@ -49,8 +49,8 @@ def forbidden(subject: str) -> Refused:
 
 def forbidden_subject(error: Exception) -> str | None:
     """The subject, in lower case, that an error of the connection says nothing may be published to."""
-    found = _FORBIDDEN.search(str(error))
-    return found[1].lower() if found else None
+    forbidden = _FORBIDDEN.search(str(error))
+    return forbidden[1].lower() if forbidden else None
 
 
 def stream_of(subject: str) -> str:

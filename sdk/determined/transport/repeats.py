@@ -11,8 +11,8 @@ def joined(before: MetricReport, after: MetricReport) -> MetricReport:
     Raises RuntimeError for a metric that both have: the first one cannot be taken back.
     """
     # By their text: NaN equals nothing.
-    known = {name: repr(value) for name, value in before.metrics.items()}
-    again = all(known.get(name) == repr(value) for name, value in after.metrics.items())
+    earlier = {name: repr(value) for name, value in before.metrics.items()}
+    again = all(earlier.get(name) == repr(value) for name, value in after.metrics.items())
     if again and after.batch_metrics in (None, before.batch_metrics):
         return before
     twice = sorted(before.metrics.keys() & after.metrics.keys())

@@ -200,8 +200,8 @@ class Session:
 
             self._http = requests.Session()
             if self.master.startswith("https:"):
-                known = self._verify is not None
-                self._http.verify = self._verify if known else certificates.verification(self.master)
+                had_verify = self._verify is not None
+                self._http.verify = self._verify if had_verify else certificates.verification(self.master)
                 _accept_name(self._http, self._cert_name or certificates.expected_name())
         return self._http
 

@@ -56,7 +56,9 @@ def test_version_needs_no_master(det, option):
     ("words", "message"),
     [
         (["nonsense"], "det: there is no command 'nonsense'; choose from agent"),
-        (["exp", "list"], "there is no command 'exp'"),
+        (["exp", "list"], "there is no command 'exp'; did you mean 'det experiment'?"),
+        (["experimnet", "list"], "there is no command 'experimnet'; did you mean 'det experiment'?"),
+        (["activate", "1"], "did you mean 'det experiment|user activate'?"),
         (["e", "destroy"], "det experiment: there is no command 'destroy'"),
         (["trial", "--csv"], "det trial: a command must come before '--csv'"),
         (["e", "wait"], "experiment_id"),

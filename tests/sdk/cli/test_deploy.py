@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from determined.cli import deploy
+from determined.cli import platform_command
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def platform(tmp_path, monkeypatch):
         f'#!/bin/sh\n[ "$2" = -c ] && exit ${{FOUND:-0}}\necho "$@" >> {log}\nexit ${{ENDS:-0}}\n'
     )
     stub.chmod(0o755)
-    monkeypatch.setattr(deploy.sys, "executable", str(stub))
+    monkeypatch.setattr(platform_command.sys, "executable", str(stub))
     monkeypatch.setenv("DET_MASTER", "127.0.0.1:1")
     return lambda: log.read_text().splitlines() if log.exists() else []
 
@@ -24,7 +24,7 @@ def platform(tmp_path, monkeypatch):
 def test_up_with_defaults(platform, det, monkeypatch):
     monkeypatch.setattr(sys, "platform", "linux")
     assert det("deploy", "local", "cluster-up") == (0, "", "")
-    assert platform() == ["-P -m services.local up --name determined --port 8080 --agents 1"]
+    assert platform() == ["-P -m services.local up --name determined --agents 1"]
 
 
 def test_up_with_everything(platform, det, tmp_path):
@@ -42,7 +42,7 @@ def test_up_with_everything(platform, det, tmp_path):
     ]
     det("d", "local", "cluster-up", *words, "--storage-host-path", tmp_path)
     assert platform() == [
-        "-P -m services.local up --name n --port 9 --agents 2 --slots 3 --no-gpu "
+        "-P -m services.local up --name n --agents 2 --port 9 --slots 3 --no-gpu "
         f"--storage {tmp_path.resolve()} --delete-db"
     ]
 
@@ -119,7 +119,7 @@ def test_masters_and_agents(platform, det, monkeypatch):
     det("d", "local", "master-down", "--master-name", "m", "--delete-db")
     det("d", "local", "logs", "--no-follow")
     assert platform() == [
-        "-P -m services.local up --name m --port 9 --agents 0",
+        "-P -m services.local up --name m --agents 0 --port 9",
         "-P -m services.local agent-up localhost --port 9 --agent-name a --pool default --no-gpu",
         "-P -m services.local agent-up here --port 8080 --agent-name b --pool p --slots 2",
         "-P -m services.local agent-down --agent-name a",
@@ -149,22 +149,38 @@ def test_backup_and_restore(platform, det, tmp_path):
     ]
 
 
-@pytest.mark.parametrize(("text", "said"), [("security: {authz: {type: rbac}}", "rbac"), ("db: {}", "")])
-def test_a_masters_configuration_says_how_rights_are_judged(det, monkeypatch, tmp_path, text, said):
-    told = []
-    monkeypatch.setattr(deploy, "_platform", lambda words, **variables: told.append(variables) or 0)
-    config = tmp_path / "master.yaml"
-    config.write_text(text)
-    result = det("deploy", "local", "cluster-up", "--master-config-path", config)
-    assert (result.status, told) == (0, [{"STEADFAST_AUTHZ": said} if said else {}])
-    assert "only security.authz.type is read" in result.err
+def test_the_configuration_of_a_master_is_read_by_the_platform(platform, det, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    det("deploy", "local", "cluster-up", "--no-gpu", "--master-config-path", "master.yaml")
+    assert f"--master-config {tmp_path.resolve() / 'master.yaml'}" in platform()[0]
+    assert "--port" not in platform()[0]  # which the file may say
 
 
-@pytest.mark.parametrize(
-    "text", ["security: {authz: {type: everybody}}", "security: {authz: {type: [rbac]}}", "{"]
-)
-def test_a_masters_configuration_that_makes_no_sense_starts_nothing(platform, det, tmp_path, text):
-    config = tmp_path / "master.yaml"
-    config.write_text(text)
-    result = det("deploy", "local", "cluster-up", "--master-config-path", config)
-    assert (result.status, str(config) in result.err, platform()) == (1, True, [])
+def test_slurm_is_the_platforms_work(platform, det, tmp_path):
+    (tmp_path / "pools.yaml").write_text("")
+    det("deploy", "slurm", "render", tmp_path / "pools.yaml", "gpu", "--worker-id", "x")
+    det("deploy", "slurm", "up", tmp_path / "pools.yaml", "--host", "10.0.0.1", "--force")
+    det("deploy", "slurm", "status", "--cluster-name", "n")
+    det("deploy", "slurm", "down")
+    assert platform() == [
+        f"-P -m services.provisioner.show {tmp_path}/pools.yaml gpu --worker-id x",
+        "-P -m services.local.on_slurm up --name determined --port 8080 --host 10.0.0.1 --force "
+        f"{tmp_path}/pools.yaml",
+        "-P -m services.local.on_slurm status --name n",
+        "-P -m services.local.on_slurm down --name determined",
+    ]
+
+
+def test_kubernetes_is_the_platforms_work(platform, det):
+    det("deploy", "kubernetes", "render", "--values", "a.yaml", "--values", "b.yaml", "--chart", "c")
+    det("deploy", "k8s", "up", "--keys", "k", "--brokers", "3", "--namespace", "ml", "--wait")
+    det("deploy", "kubernetes", "down", "--delete-data")
+    det("deploy", "kubernetes", "status", "--workers-namespace", "tasks")
+    assert platform() == [
+        "-P -m services.local.on_kubernetes render --name=steadfast --namespace=steadfast --chart=c "
+        "--values=a.yaml --values=b.yaml",
+        "-P -m services.local.on_kubernetes up --name=steadfast --namespace=ml --keys=k --brokers=3 --wait",
+        "-P -m services.local.on_kubernetes down --name=steadfast --namespace=steadfast --delete-data",
+        "-P -m services.local.on_kubernetes status --name=steadfast --namespace=steadfast "
+        "--workers-namespace=tasks",
+    ]

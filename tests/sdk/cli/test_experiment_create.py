@@ -252,7 +252,7 @@ def test_ctrl_c_leaves_the_experiment_alone(accepting, start_det, files):
         assert process.wait(30) == 3
     finally:
         released.set()
-    assert "Experiment 1 goes on" in process.stderr.read()
+    assert "Experiment 1 keeps running" in process.stderr.read()
     assert {call.path for call in accepting.calls if call.method == "POST"} <= {BASE, "/api/v1/auth/login"}
 
 

@@ -28,6 +28,22 @@ def test_a_cell_stays_on_its_line():
     assert output.plain_table(["A"], [["x\ny"]]).splitlines()[-1] == " x y"
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    {
+        "\x1b[2J\x1b]0;owned\x07": "\\x1b[2J\\x1b]0;owned\\x07",
+        "a\r\x9b2Jb": "a\\r\\x9b2Jb",
+        "\u202egnp.exe": "\\u202egnp.exe",
+        "a\0": "a\\x00",
+        "größer \u6c34 \U0001f389": "größer \u6c34 \U0001f389",
+    }.items(),
+)
+def test_words_of_others_command_no_terminal(capsys, text, shown):
+    assert output.plain_table(["A"], [[text]]).splitlines()[-1] == f" {shown}"
+    output.complain(text)
+    assert capsys.readouterr().err == f"{shown}\n"
+
+
 def test_csv(capsys):
     output.table(["A", "B"], [[1, 'say "x", y'], [None, True]], as_csv=True)
     assert capsys.readouterr().out == 'A,B\n1,"say ""x"", y"\n,True\n'

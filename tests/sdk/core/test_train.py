@@ -2,7 +2,13 @@ import logging
 
 import pytest
 
-from determined.core import DummyDistributedContext, DummyTrainContext, EarlyExitReason, TrainContext
+from determined.core import (
+    DummyDistributedContext,
+    DummyTrainContext,
+    EarlyExitReason,
+    TrainContext,
+    _metric_names,
+)
 from determined.core._tensorboard import TensorboardUpload
 from determined.storage import SharedFSStorageManager
 from tests.sdk.core.fake_transport import FakeTransport
@@ -42,6 +48,18 @@ def test_bytes_in_a_validation_are_left_out_with_a_warning(train, transport, cap
     train.report_validation_metrics(1, {"a": 1.0, "image": b"..", "other": bytearray(b"..")})
     assert transport.pending[0].metrics == {"a": 1.0}
     assert "Removed non serializable metrics: image, other" in caplog.text
+
+
+def test_more_names_than_are_kept_are_told_once_per_group(train, caplog, monkeypatch):
+    monkeypatch.setattr(_metric_names, "KEPT_NAMES", 3)
+    train.report_training_metrics(1, {"a": 1, "b": 1})
+    train.report_training_metrics(2, {"b": 1, "c": 1})
+    assert caplog.text == ""
+    for steps in (3, 4):
+        train.report_training_metrics(steps, {"d": 1, f"e{steps}": 1})
+    train.report_validation_metrics(4, {"f": 1})
+    assert caplog.text.count("training metrics of this trial have more than 3 names") == 1
+    assert "validation" not in caplog.text
 
 
 @pytest.mark.parametrize("steps", ["ten", None, 1.5, [1]])

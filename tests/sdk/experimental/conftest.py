@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from determined.experimental import Determined, client
+from determined.experimental import Determined
 from determined.transport import log_stream
 
 
@@ -12,7 +12,7 @@ from determined.transport import log_stream
 def master(gateway, client_home, monkeypatch):
     """A fake gateway that the client finds by itself; the process has no connection yet."""
     monkeypatch.setenv("DET_MASTER", gateway.url)
-    monkeypatch.setattr(client, "_determined", None)
+    monkeypatch.setattr("determined.experimental._client_connection._determined", None)
     monkeypatch.setattr(log_stream, "_PAUSE_S", 0)
     return gateway
 

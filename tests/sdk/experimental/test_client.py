@@ -91,7 +91,7 @@ def test_a_wrong_password(master):
 
 
 def test_without_certificate_check(tls_gateway, monkeypatch, client_home):
-    monkeypatch.setattr(client, "_determined", None)
+    monkeypatch.setattr("determined.experimental._client_connection._determined", None)
     with pytest.raises(errors.UntrustedCertificate):
         client.Determined(tls_gateway.url)
     assert client.Determined(tls_gateway.url, noverify=True).get_session_username() == "determined"

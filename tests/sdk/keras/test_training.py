@@ -139,7 +139,7 @@ def test_a_checkpoint_gives_its_model_back(folder, monkeypatch):
     trial = run(importlib.import_module("keras_model_def").MyTrial)
     model = load_model_from_checkpoint_path(str(stored(folder)[-1].parent))
     assert np.array_equal(model.predict(X, verbose=0), trial.model.predict(X, verbose=0))
-    with pytest.raises(AssertionError, match="no checkpoint of a TFKerasTrial"):
+    with pytest.raises(AssertionError, match="not the checkpoint of a TFKerasTrial"):
         load_model_from_checkpoint_path(str(folder))
 
 

@@ -17,7 +17,7 @@ from det_contracts import codec, subjects
 from det_contracts.events import trial
 from determined import ClusterInfo, TrialInfo
 from determined.core import DummyDistributedContext, PreemptContext
-from determined.transport import bus, waiting
+from determined.transport import bus, cluster_news, questions, waiting
 from determined.transport.bus import BusTransport
 from determined.transport.bus_thread import BusThread
 from determined.transport.protocol import Answers, MetricReport, StoredCheckpoint, Transport
@@ -34,8 +34,8 @@ NEVER = {
 }
 ONCE = {
     "preempted": (lambda to: to.preempted(), bus.FIRST_ANSWER_S),
-    "best_validation": (lambda to: to.best_validation(), bus.ANSWER_S),
-    "storage_refusal": (lambda to: to.storage_refusal(1), bus.QUOTA_S),
+    "best_validation": (lambda to: to.best_validation(), questions.ANSWER_S),
+    "storage_refusal": (lambda to: to.storage_refusal(1), questions.QUOTA_S),
     "checkpoint": (lambda to: to.checkpoint(STORED), bus.FACT_S),
     "acknowledge_preemption": (lambda to: to.acknowledge_preemption(), bus.FACT_S),
     "exit_early": (lambda to: to.exit_early("EXITED_REASON_INVALID_HP"), bus.FACT_S),
@@ -166,7 +166,7 @@ def test_what_waits_once_in_an_outage(call, transport, waits):
 def test_what_waits_as_long_as_it_takes_goes_on_when_the_cluster_is_back(
     call, transport, monkeypatch, caplog
 ):
-    for module in (waiting, bus):
+    for module in (waiting, cluster_news):
         monkeypatch.setattr(module, "TOLD_EVERY_S", 0.01)
     monkeypatch.setattr("determined.transport.outbox.PATIENCE_S", 0.01)
     NEVER["report"](transport)

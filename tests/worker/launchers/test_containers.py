@@ -289,7 +289,7 @@ def test_what_ends_a_container_runs_whichever_way_the_run_ends(runs, how):
         runs.said(run, "here")
         process.kill(run)
     elif how == "without its shim":
-        process.processes.send({process._running(run).shim.pid}, 9)
+        process.host_processes.send({process._running(run).shim.pid}, 9)
         runs.eventually(lambda: process.state_of(run) == "lost")
         assert process.bury(run, "gone").code == 137
     assert runs.ended(run).code == (7 if how == "by itself" else 137)

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
+from services.kit import host_processes
 from worker import process
-from worker.shim import processes
 from worker.warm.memory import Memory
 from worker.warm.nursery import Nursery
 from worker.warm.template import NoTemplate
@@ -230,12 +230,12 @@ def test_strays_of_a_run_whose_shim_was_killed_are_found(both):
     assert asyncio.run(both.template(plan).start(plan, run))
     both.runs.said(run, "here")
     running = process._running(run)
-    below = processes.descendants(running.shim.pid, running.command.pid)
+    below = host_processes.descendants(running.shim.pid, running.command.pid)
     assert len(below) == 2
     os.kill(running.shim.pid, 9)
     both.runs.eventually(lambda: process.state_of(run) == "lost", "the loss")
     process.bury(run, "its shim was killed")
-    assert not [pid for pid in below if processes.started(pid)]
+    assert not [pid for pid in below if host_processes.started(pid)]
 
 
 def test_modules_that_lie_elsewhere_are_never_loaded(both, tmp_path):

@@ -10,7 +10,7 @@ import sys
 import time
 
 from worker.shim.command import Became
-from worker.warm.inside import preloading, showing
+from worker.warm.inside import preloading, ranks, showing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,18 +65,15 @@ class Script:
             change_user: Callable[..., None],
         ) -> NoReturn:
             try:
-                self._be_a_process(cwd, env, out, err)
+                self._be_a_process(cwd, env, (self._shell, self._imports), out, err)
                 for name in ours:
                     sys.modules.pop(name, None)
                 sys.path[:] = path
-                main = _module(request) if request["is_module"] else _file(request)
-                showing.show(request["words"], os.environ)
-                self._generators.renew()
-                _freshen(cwd)
-                for place in self._places:
-                    place.move(os.getcwd())
-                atexit.register(_leave_word, os.path.join(request["run"], MODULES), self._roots, os.getpid())
-                _close_all_but_standard_streams(keep=main.descriptor)
+                if request["ranks"]:
+                    self._serve_ranks(request["run"], request["words"][0])
+                main = self._begin(request, os.getcwd())
+            except Became:
+                raise
             except BaseException as error:
                 os.write(tell, f"cannot start {list(argv)}: {error!r}".encode())
                 os._exit(127)
@@ -84,7 +81,40 @@ class Script:
 
         return become
 
-    def _be_a_process(self, cwd: str, env: Mapping[str, str], out: int, err: int) -> None:
+    def _begin(self, request: Mapping[str, Any], cwd: str) -> _Main:
+        """The main program, of a process that is to be seen as what the request says."""
+        main = _module(request) if request["is_module"] else _file(request)
+        showing.show(request["words"], os.environ)
+        self._generators.renew()
+        _freshen(cwd)
+        for place in self._places:
+            place.move(cwd)
+        atexit.register(_leave_word, os.path.join(request["run"], MODULES), self._roots, os.getpid())
+        _close_all_but_standard_streams(keep=main.descriptor)
+        return main
+
+    def _serve_ranks(self, run: str, python: str) -> None:
+        """Have a process from which the launcher's ranks are forked; in these, `Became` is raised."""
+        given, loaded = dict(os.environ), set(sys.modules)
+
+        def begin(asked: dict[str, Any], out: int, err: int) -> NoReturn:
+            request = ranks.request_of(asked, python, given, loaded) | {"run": run}
+            self._be_a_process(asked["cwd"], asked["env"], (self._imports,), out, err)
+            raise Became(self._begin(request, os.getcwd()).call)
+
+        address, server = ranks.serve(begin)
+        os.environ[ranks.ADDRESS] = address
+        # It would be ended anyway, but perhaps not before the shim looks for what is left.
+        atexit.register(_end_server, server, os.getpid())
+
+    def _be_a_process(
+        self,
+        cwd: str,
+        env: Mapping[str, str],
+        changed: Sequence[Mapping[str, str | None]],
+        out: int,
+        err: int,
+    ) -> None:
         os.setsid()
         null = os.open(os.devnull, os.O_RDONLY)
         for fd, name in ((null, 0), (out, 1), (err, 2)):
@@ -97,7 +127,7 @@ class Script:
         os.chdir(cwd)
         os.environ.clear()
         os.environ.update(env)
-        for changes in (self._shell, self._imports):
+        for changes in changed:
             for variable, value in changes.items():
                 if value is None:
                     os.environ.pop(variable, None)
@@ -180,12 +210,19 @@ def _close_all_but_standard_streams(keep: int) -> None:
                 continue
 
 
+def _end_server(server: int, pid: int) -> None:
+    if os.getpid() == pid:
+        os.kill(server, signal.SIGKILL)
+        os.waitpid(server, 0)
+
+
 def _leave_word(path: str, roots: Sequence[str], pid: int) -> None:
     """Say what this run held at its end, for the next template; it is asked for as little as possible."""
     if os.getpid() != pid:
         return
     try:
-        with open(path, "x") as file:
-            file.write("\n".join(preloading.held(roots)))
+        # A launcher and its ranks hold different ones.
+        with open(path, "a") as file:
+            file.write("\n".join([*preloading.held(roots), ""]))
     except (OSError, RuntimeError):
         return

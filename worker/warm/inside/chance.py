@@ -60,12 +60,18 @@ class Generators:
             return f"something seeds the generator of {seeded[0]} while it is imported"
         numpy = sys.modules.get("numpy.random")
         kinds = (numpy.Generator, numpy.RandomState, numpy.BitGenerator) if numpy is not None else ()
-        known = [numpy.mtrand._rand, numpy.mtrand._rand._bit_generator] if numpy is not None else []
-        for found in gc.get_objects():
-            if type(found) is random.Random and not any(found is one for one in self._given):
-                self._kept.append(found)
-            elif kinds and issubclass(type(found), kinds) and not any(found is one for one in known):
-                return f"something keeps a {type(found).__name__} of numpy's from its import on"
+        own_generators = [numpy.mtrand._rand, numpy.mtrand._rand._bit_generator] if numpy is not None else []
+        for candidate in gc.get_objects():
+            if type(candidate) is random.Random and not any(
+                candidate is generator for generator in self._given
+            ):
+                self._kept.append(candidate)
+            elif (
+                kinds
+                and issubclass(type(candidate), kinds)
+                and not any(candidate is generator for generator in own_generators)
+            ):
+                return f"something keeps a {type(candidate).__name__} of numpy's from its import on"
         return ""
 
     def renew(self) -> None:

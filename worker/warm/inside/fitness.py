@@ -142,11 +142,11 @@ def _tasks() -> list[str]:
 
 def _descriptors() -> list[str]:
     """Open files but the one that lists them."""
-    found = []
+    descriptors = []
     for fd in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):
-            found.append(f"{fd} {os.readlink(f'/proc/self/fd/{fd}')}")
-    return found
+            descriptors.append(f"{fd} {os.readlink(f'/proc/self/fd/{fd}')}")
+    return descriptors
 
 
 def _probe() -> None:
@@ -177,8 +177,8 @@ def _try_out() -> NoReturn:
             numpy.linalg.solve(square @ square + numpy.eye(512), square)
         if "torch" in sys.modules:
             torch = sys.modules["torch"]
-            one = torch.ones(512, 512, requires_grad=True)
-            (one @ one).sum().backward()
+            ones = torch.ones(512, 512, requires_grad=True)
+            (ones @ ones).sum().backward()
             torch.ones(1 << 20).sum()
         code = 0
     finally:

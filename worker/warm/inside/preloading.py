@@ -59,30 +59,30 @@ def load(name: str) -> None:
 
 def held(folders: Sequence[str]) -> list[str]:
     """The modules of installed packages that are loaded, in the order in which they were."""
-    found = []
+    names = []
     for name, module in list(sys.modules.items()):
         spec = getattr(module, "__spec__", None)
         if name != "__main__" and spec is not None and is_within(getattr(spec, "origin", None), folders):
-            found.append(name)
-    return found
+            names.append(name)
+    return names
 
 
 def added_by_shell(given: Mapping[str, str]) -> dict[str, str | None]:
     """What a shell on the way here made of the environment: its own folder stands as `CWD`."""
     own = {"STEADFAST_TEMPLATE", "PYTHONPATH"}
     here = os.getcwd()
-    found = {
+    set_variables = {
         name: CWD if value == here and name == "PWD" else value
         for name, value in changes(given, os.environ).items()
         if name not in own
     }
-    return found
+    return set_variables
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str | None]:
     """Variables that are new or others; None for those that are gone."""
-    found: dict[str, str | None] = {name: value for name, value in now.items() if before.get(name) != value}
-    return found | dict.fromkeys(name for name in before if name not in now)
+    changed: dict[str, str | None] = {name: value for name, value in now.items() if before.get(name) != value}
+    return changed | dict.fromkeys(name for name in before if name not in now)
 
 
 class Files:
@@ -104,7 +104,7 @@ class Files:
 
 def _stamp(path: str) -> tuple[int, int, int] | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino

@@ -35,8 +35,8 @@ class Saving:
         self._rank = context.distributed.rank
         self._code = Code(on_cluster=not local)
 
-    def load(self, uuid: str, fresh: Counters) -> Counters:
-        """Restore everything; the counters of the same trial, else fresh ones."""
+    def load(self, uuid: str) -> dict[str, Any]:
+        """Restore everything of a checkpoint but its counters, and return these."""
         with self._core.checkpoint.restore_path(uuid) as path:
             counters = _read_counters(path)
             own = path / _own(self._rank)
@@ -48,10 +48,7 @@ class Saving:
             _checkpoint.restore_rng_state(state["rng_state"])
         else:
             logger.warning("checkpoint %s has no state of rank %d: callbacks start fresh", uuid, self._rank)
-        if counters.get("trial_id") != fresh.trial_id:
-            return fresh
-        found = {name: counters[name] for name in fresh.__struct_fields__ if name in counters}
-        return msgspec.structs.replace(fresh, **found)
+        return counters
 
     def save(self, counters: Counters) -> None:
         """Write a checkpoint of this step; every rank calls."""
@@ -80,6 +77,6 @@ def _read_counters(folder: pathlib.Path) -> dict[str, Any]:
     path = folder / COUNTERS
     if not path.exists():
         raise RuntimeError(f"{folder} holds no checkpoint of a DeepSpeedTrial: {COUNTERS} is missing")
-    found: dict[str, Any] = pickle.loads(path.read_bytes())
-    found.setdefault("batches_trained", found.get("steps_completed", 0))
-    return found
+    counters: dict[str, Any] = pickle.loads(path.read_bytes())
+    counters.setdefault("batches_trained", counters.get("steps_completed", 0))
+    return counters

@@ -43,19 +43,19 @@ def overwrite_deepspeed_config(
 
 
 def _merged(base: dict[str, Any], source: dict[str, Any]) -> dict[str, Any]:
-    found = copy.deepcopy(base)
+    merged = copy.deepcopy(base)
     for key, value in source.items():
-        if isinstance(value, dict) and isinstance(found.get(key), dict):
-            found[key] = _merged(found[key], value)
+        if isinstance(value, dict) and isinstance(merged.get(key), dict):
+            merged[key] = _merged(merged[key], value)
         else:
-            found[key] = copy.deepcopy(value)
-    return found
+            merged[key] = copy.deepcopy(value)
+    return merged
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    values = dict(pairs)
+    if len(values) != len(pairs):
         names = [name for name, _ in pairs]
         twice = sorted({name for name in names if names.count(name) > 1})
         raise ValueError(f"the DeepSpeed configuration names {', '.join(twice)} more than once")
-    return found
+    return values

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import pathlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
 logger = logging.getLogger("determined.pytorch.deepspeed")
+Engine = TypeVar("Engine")
 
 
 class DeepSpeedTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContext, TrialContext):
@@ -86,10 +87,10 @@ class DeepSpeedTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerCont
 
     # -- wrapping
 
-    def wrap_model_engine(self, model: Any) -> Any:
+    def wrap_model_engine(self, model: Engine) -> Engine:
         """Register an engine of `deepspeed.initialize()`.
 
-        The first one says how large micro batches are and how many make a batch. A pipeline engine brings
+        The first one determines the size of micro batches and how many make a batch. A pipeline engine brings
         its own model-parallel unit.
 
         Args:
@@ -100,7 +101,8 @@ class DeepSpeedTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerCont
         """
         from deepspeed.runtime.pipe.engine import PipelineEngine
 
-        size, count = model.train_micro_batch_size_per_gpu(), model.gradient_accumulation_steps()
+        engine: Any = model
+        size, count = engine.train_micro_batch_size_per_gpu(), engine.gradient_accumulation_steps()
         if self._micro_batch_size is None:
             self._micro_batch_size, self._micro_batches = size, count
         elif (size, count) != (self._micro_batch_size, self._micro_batches):
@@ -112,11 +114,11 @@ class DeepSpeedTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerCont
             self._pipeline = True
             if not self._mpu_set:
                 self._mpu = make_deepspeed_mpu(model.mpu)
-        self.models.append(model.to(self.device))
+        self.models.append(engine.to(self.device))
         return model
 
     def set_mpu(self, mpu: ModelParallelUnit) -> None:
-        """Say how the model is divided over ranks, where it is no pipeline engine's to know.
+        """Set how the model is divided over ranks, unless a pipeline engine divides it.
 
         Args:
             mpu: The place of this rank. At least one rank must report metrics.

@@ -61,8 +61,8 @@ class DeepSpeedLoop(BoundaryLoop):
         self._epoch_length = self._length_of_an_epoch(training)
         context._epoch_len = int(self._epoch_length) if math.isfinite(self._epoch_length) else None
         if plan.latest_checkpoint is not None:
-            self._counters = self._saving.load(plan.latest_checkpoint, self._counters)
-            self._take_the_clusters_counts()
+            counters = self._saving.load(plan.latest_checkpoint)
+            self._resume_counters(counters, context._steps_completed)
         context._index = self._steps - 1
         self._batches = training.endless(self._steps * self._micro, self._seed())
         self._callbacks.tell("on_training_start")
@@ -75,13 +75,6 @@ class DeepSpeedLoop(BoundaryLoop):
                 "that make a batch (gradient_accumulation_steps)"
             )
         return float(shortest // self._micro) if math.isfinite(shortest) else math.inf
-
-    def _take_the_clusters_counts(self) -> None:
-        if self._local:
-            return
-        self._counters.batches_trained = self._context._steps_completed
-        last = self._core.train._get_last_validation()
-        self._counters.last_val = self._counters.last_val if last is None else last
 
     def _seed(self) -> int:
         seed = self._settings.trial_seed

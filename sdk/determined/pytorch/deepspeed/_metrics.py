@@ -66,7 +66,7 @@ def averages(calls: Calls) -> dict[str, Any]:
 
 
 def _mean(values: list[dict[str, Any]]) -> dict[str, Any]:
-    return {name: _mean_of([one[name] for one in values]) for name in values[0]}
+    return {name: _mean_of([metrics[name] for metrics in values]) for name in values[0]}
 
 
 def _mean_of(values: list[Any]) -> Any:

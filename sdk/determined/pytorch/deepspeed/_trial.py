@@ -1,4 +1,4 @@
-"""What a model must say of itself to be trained by DeepSpeed."""
+"""The class that users subclass to have a model trained by DeepSpeed."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class DeepSpeedTrial(Trial, abc.ABC):
         return {}
 
     def save(self, context: DeepSpeedTrialContext, path: pathlib.Path) -> None:
-        """Write the engines into a checkpoint; every rank calls. Override it for what is no engine.
+        """Write the engines into a checkpoint; every rank calls. Override it to store more than engines.
 
         Args:
             context: The trial's.
@@ -96,8 +96,8 @@ class DeepSpeedTrial(Trial, abc.ABC):
             AssertionError: DeepSpeed found nothing that it could load.
         """
         for index, engine in enumerate(context.models):
-            found, _ = engine.load_checkpoint(str(load_path), tag=f"model{index}")
-            if found is None:
+            loaded, _ = engine.load_checkpoint(str(load_path), tag=f"model{index}")
+            if loaded is None:
                 raise AssertionError(
                     f"DeepSpeed could not load engine {index} from {load_path}/model{index}: was the "
                     "checkpoint written with another number of ranks or another ZeRO stage?"

@@ -34,8 +34,8 @@ class BatchMetricWriter:
     ) -> None:
         """Each metric at each of its batches; without those at the end."""
         first = steps_completed - len(batch_metrics or ())
-        for place, one in enumerate(batch_metrics or ()):
-            self._write(one, "Determined/{}", first + place)
+        for place, batch in enumerate(batch_metrics or ()):
+            self._write(batch, "Determined/{}", first + place)
         whole = set(batch_metrics[0]) if batch_metrics else set()
         self._write({n: v for n, v in metrics.items() if n not in whole}, "Determined/{}", steps_completed)
         self.writer.reset()

@@ -39,7 +39,8 @@ def _stand_in() -> None:
     from worker.warm.inside.serving import MainProgram
 
     sys.path.remove(root)
-    own = [name for name in sys.modules if name not in before and name.split(".")[0] == "worker"]
+    platform = ("worker", "services")
+    own = [name for name in sys.modules if name not in before and name.partition(".")[0] in platform]
     # Scripts may have modules of these names.
     ours = {name: sys.modules.pop(name) for name in own}
     control, order = map(int, os.environ.pop("STEADFAST_TEMPLATE").split(","))

@@ -1,0 +1,68 @@
+"""`det resources`: who had slots, and for how long (client spec, section 6)."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import urllib.parse
+
+from determined.cli import output
+from determined.cli.grammar import Noun, Verb, arg
+from determined.transport.rest import Session
+
+PATH = "/resources/allocation"
+_JSON = arg("--json", action="store_true", help="write JSON instead of CSV")
+
+
+def raw(session: Session, args: argparse.Namespace) -> None:
+    """Run by run."""
+    asked = {"timestamp_after": args.timestamp_after, "timestamp_before": args.timestamp_before}
+    _show(session, "raw", asked, args)
+
+
+def aggregated(session: Session, args: argparse.Namespace) -> None:
+    """Added up by day or month."""
+    period = f"RESOURCE_ALLOCATION_AGGREGATION_PERIOD_{'MONTHLY' if args.monthly else 'DAILY'}"
+    asked = {"start_date": args.start_date, "end_date": args.end_date, "period": period}
+    _show(session, "aggregated", asked, args)
+
+
+def _show(session: Session, what: str, asked: dict[str, str], args: argparse.Namespace) -> None:
+    path = f"{PATH}/{what}?{urllib.parse.urlencode(asked)}"
+    if args.json:
+        output.print_json(session.get(f"/api/v1{path}"))
+        return
+    sys.stdout.flush()
+    with session.open(path, accept="text/csv") as table:
+        shutil.copyfileobj(table, sys.stdout.buffer)
+    sys.stdout.buffer.flush()
+
+
+NOUN = Noun(
+    "resources res",
+    "query how slots were used",
+    (
+        Verb(
+            "raw",
+            "list every run that held slots in a time, as CSV",
+            raw,
+            (
+                arg("timestamp_after", metavar="AFTER", help="a time, such as 2023-08-01T00:00:00Z"),
+                arg("timestamp_before", metavar="BEFORE", help="a later time"),
+                _JSON,
+            ),
+        ),
+        Verb(
+            "aggregated agg",
+            "add up the use of slots by user, label and pool, as CSV",
+            aggregated,
+            (
+                arg("start_date", metavar="FIRST", help="the first day, such as 2023-08-01"),
+                arg("end_date", metavar="LAST", help="the last day"),
+                arg("--monthly", action="store_true", help="by month: FIRST and LAST are such as 2023-08"),
+                _JSON,
+            ),
+        ),
+    ),
+)

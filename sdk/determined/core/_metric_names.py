@@ -1,0 +1,35 @@
+"""Tells a script that it reports under more metric names than are kept."""
+
+import logging
+from collections.abc import Iterable
+
+from det_contracts.reports import KEPT_NAMES
+
+logger = logging.getLogger("determined.core")
+
+
+class MetricNames:
+    """The names that a process has reported, by group, up to the number that is kept."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, set[str]] = {}
+        self._full: set[str] = set()
+
+    def reported(self, group: str, names: Iterable[str]) -> None:
+        """Warn once when a group has more names than are kept."""
+        known = self._names.get(group)
+        # Nearly always so, and a report takes microseconds.
+        if known is not None and known.issuperset(names):
+            return
+        if group in self._full:
+            return
+        known = self._names.setdefault(group, set())
+        known.update(names)
+        if len(known) > KEPT_NAMES:
+            self._full.add(group)
+            logger.warning(
+                "the %s metrics of this trial have more than %d names: further names are neither stored nor "
+                "charted, apart from the searcher's metric. Report arrays as files, or under fewer names.",
+                group,
+                KEPT_NAMES,
+            )

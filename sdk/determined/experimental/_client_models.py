@@ -1,0 +1,80 @@
+"""Functions of `client` about the model registry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from determined.experimental._client_connection import connected, connection
+from determined.experimental._enums import ModelOrderBy, ModelSortBy
+from determined.experimental._model import Model
+
+
+@connected
+def create_model(name: str, description: str | None = "", metadata: dict[str, Any] | None = None) -> Model:
+    """Create a model in the registry, to which checkpoints are then registered as versions.
+
+    Args:
+        name: Name of the model, which no other model has.
+        description: A text for people.
+        metadata: Values of your own, by key.
+
+    Returns:
+        The model.
+
+    Example:
+        ```python
+        model = client.create_model("digits")
+        model.register_version(experiment.top_checkpoint().uuid)
+        ```
+    """
+    return connection().create_model(name, description, metadata)
+
+
+@connected
+def get_model(identifier: str | int) -> Model:
+    """Return a model of the registry.
+
+    Args:
+        identifier: Its name or its id.
+
+    Raises:
+        NotFoundException: There is none.
+    """
+    return connection().get_model(identifier)
+
+
+@connected
+def get_model_by_id(model_id: int) -> Model:
+    """Return a model of the registry. Deprecated: `get_model` takes ids, too.
+
+    Args:
+        model_id: Id of the model.
+
+    Raises:
+        NotFoundException: There is none.
+    """
+    return connection().get_model_by_id(model_id)
+
+
+@connected
+def get_models(
+    sort_by: ModelSortBy = ModelSortBy.NAME,
+    order_by: ModelOrderBy = ModelOrderBy.ASCENDING,
+    name: str | None = "",
+    description: str | None = "",
+) -> list[Model]:
+    """Return the models of the registry that match.
+
+    Args:
+        sort_by: What to sort by.
+        order_by: Direction of the sort.
+        name: A part of the name.
+        description: A part of the description.
+    """
+    return connection().get_models(sort_by, order_by, name or None, description or None)
+
+
+@connected
+def get_model_labels() -> list[str]:
+    """Return all labels of models, the most used first."""
+    return connection().get_model_labels()

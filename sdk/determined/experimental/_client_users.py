@@ -1,0 +1,105 @@
+"""Functions of `client` about users."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from determined.experimental._client_connection import connected, connection
+from determined.experimental._user import User
+
+
+@connected
+def create_user(username: str, admin: bool, password: str | None = None, remote: bool = False) -> User:
+    """Create a user, who may log in at once. Administrators only.
+
+    Args:
+        username: Name to log in with.
+        admin: Whether the user is an administrator.
+        password: Password to log in with; empty if not given.
+        remote: Whether the user logs in by the identity provider instead of a password.
+
+    Returns:
+        The user.
+    """
+    return connection().create_user(username, admin, password, remote)
+
+
+@connected
+def get_user_by_id(user_id: int) -> User:
+    """Return a user.
+
+    Args:
+        user_id: Id of the user.
+
+    Raises:
+        NotFoundException: There is none.
+    """
+    return connection().get_user_by_id(user_id)
+
+
+@connected
+def get_user_by_name(user_name: str) -> User:
+    """Return a user.
+
+    Args:
+        user_name: Name that the user logs in with.
+
+    Raises:
+        NotFoundException: There is none.
+    """
+    return connection().get_user_by_name(user_name)
+
+
+@connected
+def whoami() -> User:
+    """Return the user of this connection."""
+    return connection().whoami()
+
+
+@connected
+def list_users() -> list[User]:
+    """Return all users."""
+    return connection().list_users()
+
+
+@connected
+def get_session_username() -> str:
+    """Return the name of the user of this connection."""
+    return connection().get_session_username()
+
+
+@connected
+def add_oauth_client(domain: str, name: str) -> NoReturn:
+    """Refuse: OAuth clients belonged to the enterprise edition of Determined. Programs use API tokens.
+
+    Args:
+        domain: Not used.
+        name: Not used.
+
+    Raises:
+        EnterpriseOnlyError: Always.
+    """
+    connection().add_oauth_client(domain, name)
+
+
+@connected
+def list_oauth_clients() -> NoReturn:
+    """Refuse: OAuth clients belonged to the enterprise edition of Determined. Programs use API tokens.
+
+    Raises:
+        EnterpriseOnlyError: Always.
+    """
+    connection().list_oauth_clients()
+
+
+@connected
+def remove_oauth_client(client_id: str) -> NoReturn:
+    """Refuse: OAuth clients belonged to the enterprise edition of Determined. Programs use API tokens.
+
+    Args:
+        client_id: Not used.
+
+    Raises:
+        EnterpriseOnlyError: Always.
+    """
+    connection().remove_oauth_client(client_id)

@@ -1,0 +1,106 @@
+"""Runs a search method in this process, with its state in a folder."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from determined.searcher._method import SearchMethod
+from determined.searcher._runner import SearchRunner, Wire
+from determined.searcher._submission import OPERATIONS_FILE, create_experiment, open_session
+
+
+class LocalSearchRunner(SearchRunner):
+    """Runs a search method in this process. After a stop the same call continues the search.
+
+    Example:
+        ```python
+        runner = searcher.LocalSearchRunner(TwoTrials(), searcher_dir=Path("my_search"))
+        experiment_id = runner.run("config.yaml", model_dir=".")     # with searcher: {name: custom, ...}
+        ```
+    """
+
+    def __init__(self, search_method: SearchMethod, searcher_dir: Path | None = None) -> None:
+        """Choose where to keep the state.
+
+        Args:
+            search_method: The method.
+            searcher_dir: Folder for the state of the search; by default the working directory. A folder that
+                holds a state makes `run()` continue that search.
+        """
+        super().__init__(search_method)
+        self.searcher_dir = Path(searcher_dir) if searcher_dir is not None else Path.cwd()
+
+    def run(
+        self,
+        exp_config: dict[str, Any] | str,
+        model_dir: str | None = None,
+        includes: Sequence[str | Path] | None = None,
+    ) -> int:
+        """Create the experiment, or continue with the one of the folder, and search until it is over.
+
+        Args:
+            exp_config: The experiment configuration, with `searcher.name: custom`; a dict, or the path of a
+                YAML file.
+            model_dir: Directory with the code of the trials.
+            includes: Further files and directories to send along.
+
+        Returns:
+            The id of the experiment.
+        """
+        with open_session() as session:
+            if any(folder.exists() for folder in self._folders()):
+                id, prior = self._loaded()
+            else:
+                id, prior = create_experiment(session, exp_config, model_dir, includes), None
+                self.save_state(id, [])
+            self.run_experiment(id, session, prior)
+        return id
+
+    def save_state(self, experiment_id: int, operations: Wire) -> None:
+        """Write state and operations into the folder. The state before is kept until the new one is whole.
+
+        Args:
+            experiment_id: Id of the experiment.
+            operations: Operations as the REST API takes them.
+        """
+        fresh, (folder, old) = self.searcher_dir / "state.new", self._folders()
+        shutil.rmtree(fresh, ignore_errors=True)
+        self.search_method.save(self.state, fresh, experiment_id=experiment_id)
+        (fresh / OPERATIONS_FILE).write_text(json.dumps(operations))
+        if folder.exists():
+            shutil.rmtree(old, ignore_errors=True)
+            folder.rename(old)
+        fresh.rename(folder)
+
+    def load_state(self, experiment_id: int) -> Wire:
+        """Restore the state from the folder.
+
+        Args:
+            experiment_id: Id of the experiment that it must be of.
+
+        Returns:
+            The operations that may not have been posted yet, as the REST API takes them.
+
+        Raises:
+            FileNotFoundError: The folder holds no state.
+            ValueError: It holds that of another experiment.
+        """
+        held_id, operations = self._loaded()
+        if held_id != experiment_id:
+            raise ValueError(
+                f"{self.searcher_dir} holds the search of experiment {held_id}, not of {experiment_id}"
+            )
+        return operations
+
+    def _loaded(self) -> tuple[int, Wire]:
+        newest = next((folder for folder in self._folders() if folder.exists()), self._folders()[0])
+        self.state, id = self.search_method.load(newest)
+        return id, json.loads((newest / OPERATIONS_FILE).read_text())
+
+    def _folders(self) -> tuple[Path, Path]:
+        """The newest whole state is in the first of these that exists."""
+        return self.searcher_dir / "state", self.searcher_dir / "state.old"

@@ -1,0 +1,99 @@
+"""Runs a search method in a task of the cluster, with its state in the task's checkpoints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from determined.searcher._method import SearchMethod
+from determined.searcher._runner import SearchRunner, Wire
+from determined.searcher._submission import OPERATIONS_FILE, create_experiment, open_session
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from determined.core import Context
+
+
+class RemoteSearchRunner(SearchRunner):
+    """Runs a search method inside a task of the cluster, and keeps its state in the task's checkpoints. A
+    task that is paused or restarted continues the search.
+
+    Example:
+        ```python
+        with det.core.init() as core_context:
+            runner = searcher.RemoteSearchRunner(TwoTrials(), context=core_context)
+            runner.run("config.yaml", model_dir="model")
+        ```
+    """
+
+    def __init__(self, search_method: SearchMethod, context: Context) -> None:
+        """Keep what is given.
+
+        Args:
+            search_method: The method.
+            context: The Core API of the task, whose checkpoints hold the state.
+        """
+        super().__init__(search_method)
+        self.context = context
+
+    def run(
+        self,
+        exp_config: dict[str, Any] | str,
+        model_dir: str | None = None,
+        includes: Sequence[str | Path] | None = None,
+    ) -> int:
+        """Create the experiment, or continue with that of the latest checkpoint, and search until it is over.
+
+        Args:
+            exp_config: The experiment configuration, with `searcher.name: custom`; a dict, or the path of a
+                YAML file.
+            model_dir: Directory with the code of the trials.
+            includes: Further files and directories to send along.
+
+        Returns:
+            The id of the experiment.
+
+        Raises:
+            RuntimeError: This is no task of a cluster.
+        """
+        from determined import get_cluster_info
+
+        info = get_cluster_info()
+        if info is None:
+            raise RuntimeError("RemoteSearchRunner runs inside a task; use LocalSearchRunner elsewhere")
+        with open_session() as session:
+            if info.latest_checkpoint is not None:
+                id, prior = self.load_state(info.latest_checkpoint)
+            else:
+                id, prior = create_experiment(session, exp_config, model_dir, includes), None
+                self.save_state(id, [])
+            self.run_experiment(id, session, prior)
+        return id
+
+    def load_state(self, storage_id: str) -> tuple[int, Wire]:
+        """Restore the state from a checkpoint.
+
+        Args:
+            storage_id: Id of the checkpoint.
+
+        Returns:
+            The id of the experiment, and the operations that may not have been posted yet, as the REST API
+            takes them.
+        """
+        with self.context.checkpoint.restore_path(storage_id) as path:
+            self.state, id = self.search_method.load(path)
+            return id, json.loads((path / OPERATIONS_FILE).read_text())
+
+    def save_state(self, experiment_id: int, operations: Wire) -> None:
+        """Store state and operations as a checkpoint of the task.
+
+        Args:
+            experiment_id: Id of the experiment.
+            operations: Operations as the REST API takes them.
+        """
+        steps = self.state.last_event_id or 0
+        with self.context.checkpoint.store_path({"steps_completed": steps}) as (path, _):
+            self.search_method.save(self.state, path, experiment_id=experiment_id)
+            (path / OPERATIONS_FILE).write_text(json.dumps(operations))

@@ -1,0 +1,46 @@
+"""How a runner reaches the cluster, and submits the experiment that it searches."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from determined import context as packing
+from determined import yamlfile
+from determined.transport import identity
+from determined.transport.address import master_url
+from determined.transport.rest import Session
+
+logger = logging.getLogger("determined.searcher")
+OPERATIONS_FILE = "operations.json"
+"""Beside the state of a search: operations that may not have been posted yet."""
+
+
+@contextmanager
+def open_session() -> Iterator[Session]:
+    with Session(master_url(None)) as session:
+        identity.sign_in(session)
+        yield session
+
+
+def create_experiment(
+    session: Session,
+    exp_config: dict[str, Any] | str,
+    model_dir: str | None,
+    includes: Sequence[str | Path] | None,
+) -> int:
+    config = yamlfile.read(Path(exp_config)) if isinstance(exp_config, str) else yamlfile.dump(exp_config)
+    files = (
+        packing.pack(Path(model_dir), [Path(path) for path in includes or ()])
+        if model_dir is not None
+        else []
+    )
+    body = {"config": config, "modelDefinition": files, "activate": True}
+    headers = {"Idempotency-Key": str(uuid.uuid4())}
+    id = int(session.post("/api/v1/experiments", body, headers=headers)["experiment"]["id"])
+    logger.info("Created experiment %s", id)
+    return id

@@ -1,0 +1,135 @@
+"""What the cluster tells a script unasked: operations, whether to leave, reports that were refused.
+
+Each is a question to the owner that waits until there is something to say.
+"""
+
+import asyncio
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+import msgspec
+
+from det_contracts import news, subjects
+from det_contracts.commands import Answer
+from determined.transport.bus_thread import HURRY_S, BusThread
+from determined.transport.protocol import SearcherOp
+from determined.transport.waiting import TOLD_EVERY_S
+
+logger = logging.getLogger("determined.transport")
+
+MARGIN_S = 5.0
+"""For an answer that was given at the last moment to arrive."""
+AGAIN_S = 0.5
+"""At least so long lies between two questions of which nothing came."""
+
+
+class ClusterNews:
+    """What one run of a trial was told so far."""
+
+    def __init__(self, thread: BusThread, trial_id: int, run: int, allocation_id: str) -> None:
+        self._thread = thread
+        self._trial = trial_id
+        self._run = run
+        self._allocation = allocation_id
+        self._lock = threading.Condition()
+        self._op: SearcherOp | None = None
+        self._idled = 0
+        self._blocked = 0
+        """Calls that wait for what is heard."""
+        self.known: Future[None] = Future()
+        """Done when the scheduler has said for the first time whether to leave."""
+        self.preempted = False
+        self.refusals: deque[str] = deque()
+
+    def start(self) -> None:
+        """Ask in the background, again and again."""
+        self._thread.keep_going(self._hear_operations, "listening to the searcher")
+        self._thread.keep_going(self._hear_leave, "listening to the scheduler")
+        self._thread.keep_going(self._hear_refusals, "listening to the metrics service")
+
+    def operation(self) -> SearcherOp | None:
+        """The open operation, as the searcher last said; None when there is none. Waits for the first."""
+        self._wait_until(lambda: self._op is not None, "the trial's next operation")
+        op = self._op
+        return op if op is not None and op.seq > self._idled else None
+
+    def wait_for_answer_to(self, seq: int) -> None:
+        """Block until the searcher has answered the completion of an operation."""
+        self._wait_until(
+            lambda: self._idled >= seq or (self._op is not None and self._op.seq > seq),
+            f"the searcher's answer to operation {seq}",
+        )
+
+    async def _hear_operations(self) -> None:
+        seen: news.Operations | None = None
+        while True:
+            wait_s = HURRY_S if self._blocked else news.WAIT_S
+            reply = await self._news("searcher", news.AskOperations(self._run, seen, wait_s), wait_s)
+            if reply is not None:
+                seen = msgspec.convert(reply, news.Operations)
+                self._take_operations(seen)
+
+    def _take_operations(self, reply: news.Operations) -> None:
+        if reply.over:
+            logger.error(
+                "trial %s: a newer run has started; reports of this run no longer count",
+                self._trial,
+            )
+            return
+        with self._lock:
+            if reply.seq and (self._op is None or reply.seq > self._op.seq):
+                self._op = SearcherOp(reply.seq, reply.length)
+            self._idled = max(self._idled, reply.idled)
+            self._lock.notify_all()
+
+    async def _hear_leave(self) -> None:
+        seen: news.Leave | None = None
+        while True:
+            reply = await self._news("scheduler", news.AskLeave(self._allocation, seen), news.WAIT_S)
+            if reply is None:
+                continue
+            seen = msgspec.convert(reply, news.Leave)
+            self.preempted = self.preempted or seen.leave
+            if not self.known.done():
+                self.known.set_result(None)
+
+    async def _hear_refusals(self) -> None:
+        seen: news.Refusals | None = None
+        while True:
+            reply = await self._news("metrics", news.AskRefusals(self._run, seen), news.WAIT_S)
+            if reply is not None:
+                seen = msgspec.convert(reply, news.Refusals)
+                self.refusals.extend(seen.reasons)
+
+    async def _news(self, owner: str, ask: msgspec.Struct, wait_s: float) -> Any:
+        """What an owner says that was not seen; None for nothing, so far."""
+        began = time.monotonic()
+        subject = subjects.asked_by_trial(self._trial, owner, "news")
+        body = await self._thread.wait_for_news(
+            subject,
+            msgspec.json.encode(ask),
+            wait_s + MARGIN_S,
+            lambda: owner == "searcher" and self._blocked > 0,
+        )
+        answer = Answer() if body is None else msgspec.json.decode(body, type=Answer)
+        if answer.problem is not None:
+            logger.warning("the %s tells nothing: %s", owner, answer.problem.message)
+        if answer.value is None and time.monotonic() - began < AGAIN_S:
+            await asyncio.sleep(AGAIN_S)
+        return answer.value
+
+    def _wait_until(self, true: Callable[[], bool], what: str) -> None:
+        with self._lock:
+            self._blocked += 1
+            try:
+                while not true():
+                    self._thread.check()
+                    if not self._lock.wait(TOLD_EVERY_S):
+                        logger.warning("waiting for the cluster: %s%s", what, self._thread.trouble)
+            finally:
+                self._blocked -= 1

@@ -1,0 +1,189 @@
+"""The runs of a worker: started, ended and forgotten as its orders say."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import structlog
+
+from det_contracts.events.worker import AllocationExited, Slot
+from det_contracts.orders import Standing, WorkerOrders
+from services.kit.log_jetstream import JetStreamLog
+from worker import workdir
+from worker.fact_outbox import draft
+from worker.last_contact import Contact
+from worker.orders import Order, Orders
+from worker.run import Run
+from worker.run_setup import Preparer
+from worker.warm.nursery import Nursery
+
+if TYPE_CHECKING:
+    from services.kit.spans import Tracer
+
+OVER = "for the cluster it is over"
+
+log = structlog.get_logger()
+
+
+class Runs:
+    """All runs that this worker has not been told to forget."""
+
+    def __init__(
+        self,
+        worker_id: str,
+        orders: Orders,
+        journal: JetStreamLog,
+        preparer: Preparer,
+        nursery: Nursery,
+        contact: Contact,
+        current: asyncio.Event,
+        offered: Callable[[], tuple[Slot, ...]],
+        tracer: Tracer | None,
+    ) -> None:
+        """`current` is set once orders answer this process's registration; `offered` gives its slots."""
+        self._id = worker_id
+        self._orders = orders
+        self._journal = journal
+        self._preparer = preparer
+        self._nursery = nursery
+        self._contact = contact
+        self._current = current
+        self._offered = offered
+        self._tracer = tracer
+        self._given_back: set[str] = set()
+        self.running: dict[str, Run] = {}
+        """By allocation."""
+        self.tasks: set[asyncio.Task[None]] = set()
+        """What goes on beside the loop: runs, and the removal of their files."""
+
+    async def act_on(self, orders: WorkerOrders) -> None:
+        """Have all be as the orders say; the same orders again change nothing."""
+        standing_by_id = {standing.allocation_id: standing for standing in orders.allocations}
+        self._given_back &= standing_by_id.keys()
+        for run in list(self.running.values()):
+            if run.id not in standing_by_id and run.order.position <= orders.position:
+                await self._end_of(run)
+            elif run.id in standing_by_id and standing_by_id[run.id].end and not run.order.killed:
+                await run.kill(standing_by_id[run.id].end)
+        for standing in orders.allocations:
+            is_over = standing.lost or standing.allocation_id in self._given_back
+            if standing.allocation_id not in self.running and not is_over:
+                await self._take_on(standing)
+
+    async def _end_of(self, run: Run) -> None:
+        """Over for the cluster: what still runs of it was given up for lost."""
+        if not run.done.is_set():
+            await run.kill(run.order.killed or OVER)
+        run.let_go()
+        self._clear_away(run.id)
+
+    async def _take_on(self, standing: Standing) -> None:
+        if standing.end or standing.problem:
+            await self._give_back(
+                standing.allocation_id, standing.problem or f"ended before it was started: {standing.end}"
+            )
+        elif standing.briefing is None:
+            # It had started, and nothing of it is on this disk.
+            await self._give_back(standing.allocation_id, "its order is gone", lost=True)
+        else:
+            order = Order(standing.briefing.assigned, position=standing.position, briefing=standing.briefing)
+            await self._accept(order, standing.briefing.trace)
+
+    async def _accept(self, order: Order, trace: str) -> None:
+        try:
+            await asyncio.to_thread(self._orders.keep, order)
+        except OSError as error:
+            # What cannot be written down could not be found again: it is given back at once.
+            message = f"worker {self._id} cannot take the task: {error}"
+            log.error("order.refused", allocation=order.assigned.allocation_id, error=str(error))
+            workdir.remove(self._orders.folder(order.assigned.allocation_id))
+            await self._give_back(order.assigned.allocation_id, message)
+            return
+        run = self.take_up(order)
+        if self._tracer is not None and trace:
+            from worker.launch_trace import LaunchTrace
+
+            run.trace = LaunchTrace(self._tracer, trace, run.id)
+        self.set_off(run)
+
+    async def _give_back(self, allocation_id: str, message: str, *, lost: bool = False) -> None:
+        self._given_back.add(allocation_id)
+        fact = AllocationExited(worker_id=self._id, allocation_id=allocation_id, message=message, lost=lost)
+        await self._journal.append(draft(self._id, fact))
+
+    def take_up(self, order: Order) -> Run:
+        """The run of an order that is on disk; it does nothing before it is set off."""
+        worker_id = self._id
+        mine = next(p for p in order.assigned.parts if p.worker_id == worker_id)
+        devices = tuple(slot for slot in self._offered() if slot.id in mine.slots)
+        if len(devices) < len(mine.slots) and not order.killed:
+            order = msgspec.structs.replace(order, killed=self.without_slots())
+        run = Run(
+            order,
+            self._orders,
+            self._journal,
+            self._preparer,
+            devices,
+            worker_id,
+            self._turn_of,
+            self._nursery,
+        )
+        self.running[run.id] = run
+        return run
+
+    def set_off(self, run: Run) -> None:
+        """Carry a run out in the background."""
+        taken = {port for other in self.running.values() if other is not run for port in other.ports()}
+        task = asyncio.create_task(self._carry_out(run, taken))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    async def _carry_out(self, run: Run, taken: set[int]) -> None:
+        try:
+            await run.carry_out(taken)
+        except Exception:
+            log.exception("run.failed", allocation=run.id)
+            await run.report_failure("the worker failed on this task; see the worker's log")
+        finally:
+            # Others may wait for its slots.
+            run.done.set()
+        # At once: it may hold much, and nobody looks at it again.
+        await asyncio.to_thread(self._preparer.clear, run.id)
+        self._clear_away(run.id)
+
+    async def _turn_of(self, run: Run) -> None:
+        """When a run may start: the newest orders still tell of it, and nobody is left on its slots.
+
+        What was told before this process began may be over, and who was given up for lost is killed by then.
+        """
+        await self._current.wait()
+        if run.fenced:
+            await self._contact.fresh()
+        for other in list(self.running.values()):
+            if other is not run and other.order.killed and other.slots & run.slots:
+                await other.done.wait()
+
+    def _clear_away(self, allocation_id: str) -> None:
+        """Remove a run's files once it is over here and for the cluster."""
+        run = self.running.get(allocation_id)
+        if run is not None and run.done.is_set() and run.order.over:
+            del self.running[allocation_id]
+            # Beside the loop: others wait to be started meanwhile.
+            removal = asyncio.create_task(_remove(run.folder))
+            self.tasks.add(removal)
+            removal.add_done_callback(self.tasks.discard)
+
+    def without_slots(self) -> str:
+        """Why a run ends whose slots are no longer offered."""
+        return f"worker {self._id} lost slots that it ran on"
+
+
+async def _remove(folder: Path) -> None:
+    try:
+        await asyncio.to_thread(workdir.remove, folder)
+    except OSError as error:
+        log.error("folder.not_removed", folder=str(folder), error=str(error))

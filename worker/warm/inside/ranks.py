@@ -1,0 +1,236 @@
+"""In the run of a launcher: a process that is forked for each rank, before its own main program has begun.
+
+It is a child of the launcher's process and in its session, so the shim finds it and all that comes of it.
+Who wants to start a rank connects, and sends a file with what to run, and its standard output and error. The
+answer is the process id, or that the rank has to be started cold; later its exit code. A rank whose starter
+is gone is ended, as `determined.launch` has the kernel do it for other commands.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import re
+import select
+import signal
+import socket
+import struct
+
+from worker.shim.command import Became
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+    from typing import Any, NoReturn
+
+ADDRESS = "DET_RANK_SERVER"
+"""Variable of the launcher's process, and of those that it starts, but no rank's."""
+STARTED, REFUSED = b"+", b"-"
+PR_SET_PDEATHSIG = 1
+PATIENCE_S = 5.0
+FILES = 3
+PER_RANK = (
+    *(
+        "RANK",
+        "WORLD_SIZE",
+        "LOCAL_RANK",
+        "LOCAL_WORLD_SIZE",
+        "GROUP_RANK",
+        "GROUP_WORLD_SIZE",
+        "MASTER_ADDR",
+    ),
+    *("ROLE_RANK", "ROLE_NAME", "ROLE_WORLD_SIZE", "MASTER_PORT", "USE_TORCH_DISTRIBUTED"),
+    *("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS"),
+    *("TORCHELASTIC_ERROR_FILE", "TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_SIGNALS_TO_HANDLE"),
+    "TORCH_NCCL_ASYNC_ERROR_HANDLING",
+)
+"""Variables that torch's launcher gives to ranks: what asks for one at its import is not preloaded."""
+_OTHERS = re.compile(r"DET_\w*|TORCHELASTIC_\w*|CUDA_VISIBLE_DEVICES")
+
+
+class Refusal(Exception):
+    """A rank has to be started cold."""
+
+
+def request_of(
+    asked: Mapping[str, Any], python: str, given: Mapping[str, str], loaded: Collection[str]
+) -> dict[str, Any]:
+    """The main program of a rank, or `Refusal`.
+
+    `python` is what the launcher's own command line begins with, `given` its environment, `loaded` the names
+    of modules that ranks would find.
+    """
+    words = asked["argv"]
+    is_module = words[1:2] == ["-m"]
+    main, *arguments = words[1 + is_module :] or [""]
+    if words[:1] != [python] or main.startswith("-") or _shared(asked["env"]) != _shared(given):
+        raise Refusal
+    if is_module:
+        if not main or {main, f"{main}.__main__"} & set(loaded):
+            raise Refusal
+    elif not _is_script(asked["cwd"], main) or _names_beside(asked["cwd"], main) & _tops(loaded):
+        raise Refusal
+    return {"words": words, "main": main, "is_module": is_module, "arguments": arguments}
+
+
+def _shared(env: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in env.items() if key not in PER_RANK and not _OTHERS.fullmatch(key)}
+
+
+def _tops(modules: Collection[str]) -> set[str]:
+    return {name.partition(".")[0] for name in modules}
+
+
+def _is_script(cwd: str, main: str) -> bool:
+    plain = main.removeprefix("./")
+    is_plain = plain.endswith(".py") and os.path.normpath(plain) == plain
+    return is_plain and os.path.isfile(os.path.join(cwd, plain))
+
+
+def _names_beside(cwd: str, main: str) -> set[str]:
+    """What lies beside a script comes before all packages; a folder need not even be one."""
+    return _tops(os.listdir(os.path.dirname(os.path.join(cwd, main))))
+
+
+def serve(begin: Callable[[dict[str, Any], int, int], NoReturn]) -> tuple[str, int]:
+    """Fork the server; returns its address and process id. `begin` makes a fork of it a rank.
+
+    It raises `Refusal`, before it has changed anything, or `Became`; that leaves this function, too.
+    """
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    # Of the abstract kind: there is no file that could be left, and no path that could be too long.
+    address = f"steadfast-ranks-{os.urandom(16).hex()}"
+    listening.bind(f"\0{address}")
+    listening.listen()
+    parent = os.getpid()
+    if pid := os.fork():
+        listening.close()
+        return address, pid
+    die_with(parent)
+    _close_all_but(listening.fileno())
+    try:
+        Server(listening, begin).run()
+    except Became:
+        # In a rank.
+        raise
+    except BaseException:
+        os._exit(1)
+
+
+def die_with(parent: int) -> None:
+    """Have the kernel end this process when its parent ends."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _close_all_but(kept_descriptor: int) -> None:
+    """Also the pipe by which the shim is told of a start: it waits for its end."""
+    for name in os.listdir("/proc/self/fd"):
+        if (fd := int(name)) > 2 and fd != kept_descriptor:
+            # But the one that listed them.
+            with contextlib.suppress(OSError):
+                os.close(fd)
+
+
+class Server:
+    """Starts ranks until its launcher ends."""
+
+    def __init__(
+        self, listening: socket.socket, begin: Callable[[dict[str, Any], int, int], NoReturn]
+    ) -> None:
+        self._listening = listening
+        self._begin = begin
+        self._starters: dict[int, tuple[socket.socket, int, int]] = {}
+        """By descriptor of the connection, and by that of the process: connection, process id, descriptor."""
+        self._poll = select.poll()
+        self._poll.register(listening, select.POLLIN)
+
+    def run(self) -> NoReturn:
+        """Serve for ever."""
+        while True:
+            for fd, _ in self._poll.poll():
+                if fd == self._listening.fileno():
+                    self._take()
+                elif fd in self._starters:
+                    self._heed(fd)
+
+    def _take(self) -> None:
+        connection, _ = self._listening.accept()
+        connection.settimeout(PATIENCE_S)
+        try:
+            fds = socket.recv_fds(connection, 16, FILES)[1] if _is_ours(connection) else []
+        except OSError:
+            fds = []
+        if len(fds) == FILES:
+            self._start(connection, *fds)
+        else:
+            connection.close()
+        for fd in fds:
+            os.close(fd)
+
+    def _start(self, connection: socket.socket, order: int, out: int, err: int) -> None:
+        with open(order, "rb", closefd=False) as file:
+            request = json.load(file)
+        told, tell = os.pipe()
+        parent = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            die_with(parent)
+            self._become(request, out, err, tell)
+        os.close(tell)
+        with open(told, "rb") as answer:
+            # A rank closes it when it begins.
+            refused = answer.read(1) == REFUSED
+        if refused:
+            os.waitpid(pid, 0)
+            self._send(connection, REFUSED)
+            connection.close()
+        else:
+            self._send(connection, STARTED + str(pid).encode())
+            self._watch(connection, pid)
+
+    def _become(self, request: dict[str, Any], out: int, err: int, tell: int) -> NoReturn:
+        try:
+            self._begin(request, out, err)
+        except Exception:
+            # Whatever it was: nobody has seen anything of it.
+            os.write(tell, REFUSED)
+        os._exit(0)
+
+    def _send(self, connection: socket.socket, message: bytes) -> None:
+        # Of who is gone the poll tells, and the rank is ended.
+        with contextlib.suppress(OSError):
+            connection.send(message)
+
+    def _watch(self, connection: socket.socket, pid: int) -> None:
+        watched = os.pidfd_open(pid)
+        for fd in (connection.fileno(), watched):
+            self._starters[fd] = connection, pid, watched
+            self._poll.register(fd, select.POLLIN)
+
+    def _heed(self, fd: int) -> None:
+        """Its starter is gone, or it has ended."""
+        connection, pid, watched = self._starters[fd]
+        if fd != watched:
+            os.kill(pid, signal.SIGKILL)
+            self._poll.unregister(fd)
+            return
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        self._send(connection, str(status).encode())
+        for descriptor in (connection.fileno(), watched):
+            del self._starters[descriptor]
+            # That of a starter that was gone is not looked at any more.
+            with contextlib.suppress(KeyError):
+                self._poll.unregister(descriptor)
+        connection.close()
+        os.close(watched)
+
+
+def _is_ours(connection: socket.socket) -> bool:
+    """Whether a process of the same user is at the other end."""
+    size = struct.calcsize("3i")
+    peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+    return bool(struct.unpack("3i", peer)[1] == os.getuid())
