@@ -28,7 +28,13 @@ AUDIT = sa.Table(
 ACTOR = "user:"
 PROGRAMS = {"", "configuration", "scheduler", "metrics"}
 """Parts of the platform that command others, and what nobody asked for by name."""
-NOBODYS_DOING = ("trial.", "gateway.allocation.", "gateway.creation.", "gateway.session.renewed")
+NOBODYS_DOING = (
+    "trial.",
+    "gateway.allocation.",
+    "gateway.creation.",
+    "gateway.session.renewed",
+    "webhooks.creation.",
+)
 """What scripts state through the REST API, and what comes along with what was asked for."""
 
 

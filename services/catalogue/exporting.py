@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from det_contracts.problems import Problem, Refused, invalid
+from det_contracts.reports import is_training
 from services.catalogue.peers import Report
 
 FIXED = ("trial_id", "run", "group", "batches", "time")
@@ -41,12 +42,16 @@ def form(name: str) -> Form:
 
 
 def columns(summary: Mapping[str, Any], group: str | None) -> Columns:
-    """The metrics of one group or of all, by a trial's statistics."""
+    """The metrics of one group, or of all but profiles, by a trial's statistics."""
     found: dict[str, bool] = {}
     for kind, metrics in summary.items():
-        for name, statistics in metrics.items() if group in (None, kind) else ():
+        for name, statistics in metrics.items() if _is_asked(kind, group) else ():
             found[name] = found.get(name, True) and statistics["type"] == "number"
     return dict(sorted(found.items()))
+
+
+def _is_asked(kind: str, group: str | None) -> bool:
+    return kind == group if group is not None else is_training(kind)
 
 
 def _fixed(report: Report) -> tuple[Any, ...]:

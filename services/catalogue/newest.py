@@ -21,28 +21,28 @@ class Newest:
     def __init__(self, end: Callable[[], Awaitable[int]]) -> None:
         """`end` asks the broker; raises what `AWAY` lists when that does not say."""
         self._end = end
-        self._next: list[asyncio.Future[int]] = []
-        """Those who came since the last question was sent: its answer may be older than they are."""
+        self._next: asyncio.Future[int] | None = None
+        """The answer for those who came since the last question was sent: they need a newer one."""
         self._asking: asyncio.Task[None] | None = None
 
     async def position(self) -> int:
         """Where the log ended at some moment since this was called; 0 where the broker does not say."""
-        waiter = asyncio.get_running_loop().create_future()
-        self._next.append(waiter)
+        if self._next is None:
+            self._next = asyncio.get_running_loop().create_future()
         if self._asking is None:
             self._asking = asyncio.create_task(self._ask())
-        found: int = await waiter
-        return found
+        # Whoever hangs up takes nobody else's answer along.
+        return await asyncio.shield(self._next)
 
     async def _ask(self) -> None:
         try:
-            while self._next:
-                waiting, self._next = self._next, []
-                found = await self._answer()
-                for waiter in waiting:
-                    # Whoever hung up is done already.
-                    if not waiter.done():
-                        waiter.set_result(found)
+            while self._next is not None:
+                answer, self._next = self._next, None
+                try:
+                    answer.set_result(await self._answer())
+                except Exception as error:
+                    # A defect is for those who asked: else they and all after them would wait for ever.
+                    answer.set_exception(error)
         finally:
             self._asking = None
 

@@ -28,6 +28,9 @@ class Asks(Protocol):
     async def query(self, query: Any, *, min_position: int = 0, stream: str = subjects.CONTROL) -> Answer:
         """Ask an owner what it knows; raises `Refused`."""
 
+    async def say(self, subject: str, body: bytes) -> None:
+        """Say something that is not stored; raises `Refused`."""
+
 
 class Reported(msgspec.Struct, frozen=True):
     """A validation, as the metrics service tells it."""
@@ -140,6 +143,8 @@ class Peers:
     def __init__(self, asker: Asks, catalogue: Catalogue) -> None:
         self._asker = asker
         self._catalogue = catalogue
+        self.say = asker.say
+        """Tells something that nobody keeps, by subject and body; raises `Refused` (unavailable)."""
 
     async def command(self, command: Any) -> Any:
         """Have something decided; returns the answer's value once the catalogue shows what followed."""
@@ -214,10 +219,12 @@ class Peers:
     async def reports(
         self, trial_ids: list[int], group: str | None, *, archived: bool = True
     ) -> AsyncIterator[list[Report]]:
-        """All rows of trials, page by page, in order of trial, run and steps."""
+        """All rows of trials, page by page, in order of trial, run and steps; profiles only where named."""
         after: tuple[int, int, int, int] | None = None
         while trial_ids:
-            query = queries.Reports(trial_ids=trial_ids, group=group, archived=archived, after=after)
+            query = queries.Reports(
+                trial_ids=trial_ids, group=group, profiled=False, archived=archived, after=after
+            )
             answer = await self._asker.query(query)
             rows = msgspec.convert(answer.value["rows"], list[Report])
             if rows:

@@ -9,15 +9,18 @@ from services.catalogue.peers import Peers, Report
 
 
 async def report_count(peers: Peers, trial_id: int, group: str | None) -> int:
-    """How many reports of a trial count; raises `Refused` while the metrics service is away."""
-    return int((await peers.ask(queries.ReportWindow(trial_id=trial_id, group=group)))["total"])
+    """How many reports of a trial count, without profiles unless named; `Refused` while metrics is away."""
+    query = queries.ReportWindow(trial_id=trial_id, group=group, profiled=False)
+    return int((await peers.ask(query))["total"])
 
 
 async def report_window(peers: Peers, trial_id: int, group: str | None, start: int, end: int) -> list[Report]:
-    """Reports by their places in order of steps, from `start` to `end`, exclusive."""
+    """Reports by their places in order of steps, from `start` to `end`, exclusive; profiles as counted."""
     found: list[Report] = []
     while start < end:
-        query = queries.ReportWindow(trial_id=trial_id, group=group, offset=start, limit=end - start)
+        query = queries.ReportWindow(
+            trial_id=trial_id, group=group, profiled=False, offset=start, limit=end - start
+        )
         rows = msgspec.convert((await peers.ask(query))["rows"], list[Report])
         if not rows:
             break

@@ -5,6 +5,7 @@ from __future__ import annotations
 from det_contracts.news import AskStorage
 from services.checkpoints.commands import COMMANDS
 from services.checkpoints.domain import State, evolve
+from services.checkpoints.domain.roots import ROOTS
 from services.checkpoints.measures import readings
 from services.checkpoints.news import say_storage
 from services.checkpoints.queries import ANSWERS
@@ -19,8 +20,9 @@ from services.kit.script_questions import hear_scripts
 
 RULES = Rules(
     owner="checkpoints",
-    fold_version=2,
+    fold_version=3,
     state=State,
+    roots=ROOTS,
     evolve=with_people(evolve),
     react=react,
     commands=judged(COMMANDS, directory),

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from det_contracts.news import AskStorage
-from det_contracts.problems import not_found
+from det_contracts.problems import invalid, not_found
 from det_contracts.queries import Checkpoints, PreviewRetention, StorageRefusal, StorageUsed
 from services.checkpoints.domain import Checkpoint, State
 from services.checkpoints.news import storage_refusal
@@ -34,7 +34,7 @@ def _chosen(state: State, query: Checkpoints) -> Iterable[Checkpoint]:
         return state.stored_by(query.trial_id)
     if query.experiment_id is not None:
         return state.those(query.experiment_id)
-    return state.checkpoints.values()
+    raise invalid("which checkpoints? name uuids, a trial or an experiment; the list of all is the gateway's")
 
 
 def _row(state: State, checkpoint: Checkpoint) -> dict[str, Any]:

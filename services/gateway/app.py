@@ -13,7 +13,13 @@ from services.catalogue.newest import Newest
 from services.catalogue.peers import Peers
 from services.catalogue.rights import Directory
 from services.catalogue.store import empty, project
-from services.gateway.http.server import allow_many_connections, application, listening_socket, serve
+from services.gateway.http.server import (
+    allow_many_connections,
+    application,
+    listening_socket,
+    prepare,
+    serve,
+)
 from services.gateway.running import first_password, judging, task_defaults
 from services.gateway.running.backend import Backend
 from services.gateway.running.cluster_health import ClusterHealth
@@ -43,7 +49,7 @@ REBUILD_PATIENCE_S = 600.0
 
 RULES = Rules(
     owner="gateway",
-    fold_version=3,
+    fold_version=4,
     state=State,
     evolve=evolve,
     react=lambda _, __: (),
@@ -102,6 +108,8 @@ async def serve_http(parts: Parts) -> None:
     parts.measures.read(backend.logins.readings)
     connections = Connections(min(settings.connections, allow_many_connections()), settings.connections_each)
     parts.measures.read(connections.readings)
+    parts.starting = "preparing its routes"
+    await asyncio.to_thread(prepare)
     listener = listening_socket(settings.host, settings.port)
     parts.starting = ""
     # Its first answer and its page of health say the same.

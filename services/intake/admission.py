@@ -20,7 +20,7 @@ from services.kit.log import Draft, Stored
 TRACE_LENGTH = 64
 """Of the header that names the span in which something was stated."""
 BY_REST = (trial.Heartbeat,)
-"""What only the gateway says for a script."""
+"""What only the gateway says for a script; of this version it says no such thing any more."""
 
 
 class NotAdmitted(Exception):
@@ -90,6 +90,9 @@ def _check_kind(sender: Sender, stated: Envelope, event: Any) -> None:
         raise NotAdmitted(f"{stated.name}, version {stated.version}, is of a newer release than the services")
     if codec.subject_of(event) != subjects.control(stated.name, sender.id):
         raise NotAdmitted(f"this {stated.name} is not about {sender.about} {sender.id}, who states it")
+    # What a trial states has its limits in the records.
+    if sender.sort == "worker" and (beyond := worker.beyond_limits(event)):
+        raise NotAdmitted(f"{stated.name}: {beyond}")
 
 
 def _sealed(stated: Envelope, sender: Sender, position: int, at: float) -> Envelope:

@@ -39,16 +39,15 @@ async def serve(settings: ServiceSettings, tracer: Tracer | None) -> None:
         # What strangers say may be too much for a connection: the log is read and written over another.
         outer = await ground.connect("edge")
         journal, leading = ground.journal, lambda: ground.lease.active
-        relay = Relay(
-            whole_log(journal, settings), leading=leading, replica=ground.replica, measures=measures
-        )
+        whole = whole_log(journal, settings)
+        relay = Relay(whole, leading=leading, replica=ground.replica, measures=measures)
         return Joined(
             work=relay,
             position=lambda: relay.position,
             readings=lambda: _readings(relay),
             # While CONTROL takes nothing no new start would get further.
             behind=lambda: {} if subjects.CONTROL in journal.refusals() else _behind(relay),
-            beside=[until_closed(outer), Edge(outer).run()],
+            beside=[until_closed(outer), Edge(outer, whole, measures).run()],
         )
 
     await no_database.serve(OWNER, settings, tracer, measures, join)

@@ -13,6 +13,13 @@ class IntakeMeasures(Measures):
         self._not_admitted = self.counter(
             "facts_not_admitted", "Messages of scripts and workers that are no fact of their sender", "sender"
         )
+        self._lines_refused = self.counter(
+            "lines_refused", "Batches of log lines that a worker said of runs that were not placed on it"
+        )
+
+    def lines_refused(self) -> None:
+        """A worker said what it may not say."""
+        self._lines_refused.labels(self.owner).inc()
 
     def not_admitted(self, subject: str) -> None:
         """A message on a subject of WITNESS was refused for good."""

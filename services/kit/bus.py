@@ -13,8 +13,8 @@ import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
+from nats.errors import ConnectionClosedError, MaxPayloadError, NoRespondersError
 from nats.errors import Error as NatsError
-from nats.errors import MaxPayloadError, NoRespondersError
 
 from det_contracts import commands, queries, subjects
 from det_contracts.commands import Answer
@@ -68,6 +68,16 @@ class Asker:
         ask = queries.Ask(msgspec.Raw(msgspec.json.encode(query)), min_position, stream)
         subject = subjects.query(owner, name_of(type(query)))
         return await self._ask(owner, subject, msgspec.json.encode(ask), None)
+
+    async def say(self, subject: str, body: bytes) -> None:
+        """Say something that is not stored; raises `Refused` (unavailable) while there is no broker."""
+        try:
+            if not self._connection.is_connected:
+                # The client would keep it for later, when it is no news any more.
+                raise ConnectionClosedError
+            await self._connection.publish(subject, body)
+        except (NatsError, OSError):
+            raise unavailable("the message bus cannot be reached; try again") from None
 
     async def _ask(self, owner: str, subject: str, body: bytes, headers: dict[str, str] | None) -> Answer:
         deadline = time.monotonic() + PATIENCE_S

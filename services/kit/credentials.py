@@ -26,8 +26,8 @@ from services.kit import base64url
 
 UNLIMITED = -1
 OWNERS = (
-    subjects.INTAKE, "searcher", "scheduler", "metrics", "checkpoints", "gateway", subjects.ARCHIVE,
-    subjects.PROVISIONER,
+    subjects.INTAKE, "searcher", "scheduler", "metrics", "checkpoints", "webhooks", "gateway",
+    subjects.ARCHIVE, subjects.PROVISIONER,
 )  # fmt: skip
 NEXT_ORDERS = f"$JS.API.CONSUMER.MSG.NEXT.{subjects.ORDERS}"
 ORDERS_ACTED_ON = f"$JS.ACK.{subjects.ORDERS}"
@@ -35,37 +35,44 @@ FOR_SCRIPTS = ("witness.trial.>", "reports.>", "ask.trial.>")
 FOR_WORKERS = (
     "witness.worker.>",
     "ask.worker.>",
-    "logs.>",
     "heartbeat.>",
     "health.sign.worker.>",
     "orders.heard.>",
     f"{NEXT_ORDERS}.>",
     f"{ORDERS_ACTED_ON}.>",
 )
-INTO_STREAMS = ("witness.trial.>", "reports.>", "witness.worker.>", "logs.>", "orders.heard.>")
+INTO_STREAMS = ("witness.trial.>", "reports.>", "witness.worker.>", "orders.heard.>")
 """Those of both that streams take: from the intake's hands where several brokers keep copies of them, as what
 a sender's headers demand of a stream can end it there (`services/intake/edge.py`)."""
 STREAMED = (f"{NEXT_ORDERS}.>",)
 """Services that answer one request many times."""
-BY_REST = [subjects.witness_by_rest("*"), "reports.>", "logs.>"]
+BY_REST = [subjects.witness_by_rest("*"), subjects.alive("*"), "reports.>", "logs.>"]
 """What the gateway says for scripts that speak to it."""
+HELD = (*subjects.STREAM_SUBJECTS, f"KV_{subjects.LEASES}")
+"""All streams that there are. How they are is the intake's to say: a stream can be told to publish what it
+holds under any subject, other owners' among them."""
+READ = tuple(stream for stream in subjects.STREAM_SUBJECTS if stream != subjects.ORDERS)
+"""What services read; the consumers of ORDERS are the workers'."""
 PLAIN = [
     "command.>",
     "query.>",
     subjects.health_look(),
-    "$KV.leases.>",
+    f"$KV.{subjects.LEASES}.>",
     "$JS.API.INFO",
     "$JS.API.STREAM.INFO.*",
-    "$JS.API.STREAM.CREATE.*",
-    "$JS.API.STREAM.UPDATE.*",
+    *(f"$JS.API.STREAM.CREATE.{stream}" for stream in HELD),
     "$JS.API.STREAM.MSG.GET.*",
     "$JS.API.DIRECT.GET.>",
-    "$JS.API.CONSUMER.>",
+    *(
+        f"$JS.API.CONSUMER.{what}"
+        for stream in READ
+        for what in (f"CREATE.{stream}", f"DELETE.{stream}.*", f"MSG.NEXT.{stream}.*")
+    ),
     "$JS.FC.>",
     "_INBOX.>",
     "_R_.>",
 ]
-"""What every service may say: it asks others, makes the streams, reads them, and answers.
+"""What every service may say: it asks others, makes streams that are not there, reads them, and answers.
 
 `_R_` is where the broker puts the reply subjects of questions that come from the other accounts: a random
 name each, which leads back into the asker's own account, once, and nowhere when the asker has left. Services
@@ -80,9 +87,11 @@ OF_OWNER = {
         subjects.witnessed("*"),
         subjects.stated_by_worker("*"),
         f"$JS.API.STREAM.PURGE.{subjects.WITNESS}",
+        *(f"$JS.API.STREAM.UPDATE.{stream}" for stream in HELD),
         *INTO_STREAMS,
+        "logs.>",
     ],
-    "scheduler": [subjects.orders("*")],
+    "scheduler": [subjects.orders("*"), f"$JS.API.CONSUMER.DURABLE.CREATE.{subjects.ORDERS}.*"],
     subjects.ARCHIVE: [f"$JS.API.STREAM.PURGE.{subjects.CONTROL}"],
     "gateway": BY_REST,
 }
@@ -252,7 +261,6 @@ def _trial_says(trial: str) -> list[str]:
 def _worker_says(worker: str) -> list[str]:
     return [
         subjects.witness_of_worker(worker),
-        "logs.>",
         subjects.heartbeat(worker),
         subjects.health_sign("worker", worker),
         subjects.orders_heard(worker),

@@ -34,7 +34,16 @@ SNAPSHOTS = sa.Table(
     sa.Column("kind", sa.String, primary_key=True),
     sa.Column("id", sa.String, primary_key=True),
     sa.Column("body", sa.LargeBinary, nullable=False),
+    sa.Column("root", sa.String),
+    sa.Column("away", sa.SmallInteger, nullable=False, server_default="0"),
+    sa.Column("position", sa.BigInteger, nullable=False, server_default="0"),
 )
+"""Where an owner pages by root: `root` is what a record belongs to, `away` is 1 for one that a start does not
+load, and `position` says how far CONTROL was folded when it was saved."""
+HERE = sa.text("away = 0")
+"""Written so in the index and in what is asked, or the database does not see that they are the same."""
+OF_ROOT = sa.Index("snapshots_of_root", SNAPSHOTS.c.owner, SNAPSHOTS.c.root)
+LOADED = sa.Index("snapshots_loaded", SNAPSHOTS.c.owner, sqlite_where=HERE, postgresql_where=HERE)
 SIZE_IN_POSTGRESQL = sa.text(
     "select sum(pg_total_relation_size(c.oid)) from pg_class c join pg_namespace n on n.oid = c.relnamespace "
     "where n.nspname = current_schema() and c.relkind = 'r'"
@@ -62,8 +71,7 @@ class Database:
         if sqlite:
             options["connect_args"] = {"check_same_thread": False, "timeout": 30}
         self.engine = sa.create_engine(url, **options)
-        if sqlite:
-            sa.event.listen(self.engine, "connect", _tune_sqlite)
+        sa.event.listen(self.engine, "connect", _tune_sqlite if sqlite else _tune_postgresql)
         self._writer = ThreadPoolExecutor(1, "database-writer")
         self._readers = ThreadPoolExecutor(readers, "database-reader")
         self.failure = ""
@@ -91,8 +99,18 @@ class Database:
         way: Callable[[Callable[[sa.Connection], T]], T],
         work: Callable[[sa.Connection], T],
     ) -> T:
-        try:
+        with self._noting_damage():
             return await asyncio.get_running_loop().run_in_executor(pool, way, work)
+
+    def read_now(self, work: Callable[[sa.Connection], T]) -> T:
+        """Run `work` on a consistent view while the loop waits: for a few rows that a rule looks for."""
+        with self._noting_damage():
+            return self.look(work)
+
+    @contextlib.contextmanager
+    def _noting_damage(self) -> Iterator[None]:
+        try:
+            yield
         except (sa.exc.DBAPIError, Unreadable) as error:
             if self._file is not None and (isinstance(error, Unreadable) or is_damage(error)):
                 self._note_damage(self._file, str(getattr(error, "orig", error)))
@@ -159,6 +177,23 @@ def _tune_sqlite(connection: Any, _: Any) -> None:
     cursor.close()
 
 
+def _tune_postgresql(connection: Any, _: Any) -> None:
+    from psycopg.types.string import StrDumper
+
+    class WithoutNul(StrDumper):
+        """Texts of people hold what they like, and are in the log already: none may stop who saves them."""
+
+        def dump(self, obj: str) -> Any:
+            return super().dump(storable(obj))
+
+    connection.adapters.register_dumper(str, WithoutNul)
+
+
+def storable(text: str) -> str:
+    """The text with a sign in place of each NUL, which PostgreSQL does not store."""
+    return text.replace("\0", "\u2400") if "\0" in text else text
+
+
 def upsert(connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]]) -> None:
     """Insert rows or replace those with the same primary key; SQLite and PostgreSQL."""
     if not rows:
@@ -178,6 +213,17 @@ def upsert(connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]
     else:
         statement = insert.on_conflict_do_nothing(index_elements=keys)
     connection.execute(statement, rows)
+
+
+def add_roots(connection: sa.Connection) -> None:
+    """For migrations: let records belong to roots, unless the tables were made so from the beginning."""
+    columns = {column["name"] for column in sa.inspect(connection).get_columns(SNAPSHOTS.name)}
+    if SNAPSHOTS.c.root.name not in columns:
+        connection.exec_driver_sql("ALTER TABLE snapshots ADD COLUMN root VARCHAR")
+        connection.exec_driver_sql("ALTER TABLE snapshots ADD COLUMN away SMALLINT NOT NULL DEFAULT 0")
+        connection.exec_driver_sql("ALTER TABLE snapshots ADD COLUMN position BIGINT NOT NULL DEFAULT 0")
+        OF_ROOT.create(connection)
+        LOADED.create(connection)
 
 
 def forget_snapshot(connection: sa.Connection, *tables: str) -> None:

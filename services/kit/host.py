@@ -129,7 +129,10 @@ async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | No
 async def _open_log(
     service: Service, settings: ServiceSettings, connection: Client, database: Database
 ) -> JetStreamLog:
-    """The log, its streams made where there were none before; raises `LogTruncated`."""
+    """The log, its streams made where there were none before; raises `LogTruncated`.
+
+    What they are set to is the intake's business.
+    """
     snapshot = _snapshot(service)
     known, marks = await database.read(lambda c: (snapshot.known(c), snapshot.marks(c)))
     await ensure_streams(
@@ -139,6 +142,7 @@ async def _open_log(
         # Nobody asked for less: what is there is not thrown away by a start.
         shrink=settings.stream_keep_mib > 0,
         known=known,
+        adjust=False,
     )
     return JetStreamLog(connection, marks)
 
@@ -190,6 +194,7 @@ def _joined(
         backlog=service.backlog,
         measures=measures,
         marks=lambda: stream.marks,
+        roots=rules.roots,
     )
     return Parts(
         settings=settings,
@@ -255,12 +260,10 @@ async def _hear(service: Service, parts: Parts, lease: Lease) -> None:
     runner, rules = parts.runner, service.rules
     await runner.ready.wait()
 
-    def answer(kind: type) -> Callable[[Any, str, int], Awaitable[tuple[int, Any]]]:
-        async def reply(query: Any, stream: str, position: int) -> tuple[int, Any]:
-            await runner.reach(position, stream=stream)
-            return runner.positions["CONTROL"], rules.answers[kind](runner.state, query)
-
-        return reply
+    async def answer(query: Any, stream: str, position: int) -> tuple[int, Any]:
+        await runner.reach(position, stream=stream)
+        found = await runner.answer(query)
+        return runner.positions["CONTROL"], found
 
     def read(kind: type) -> Callable[[Any, str, int], Awaitable[tuple[int, Any]]]:
         async def reply(query: Any, stream: str, position: int) -> tuple[int, Any]:
@@ -283,7 +286,7 @@ async def _hear(service: Service, parts: Parts, lease: Lease) -> None:
         return parts.saver.saved.get(subjects.CONTROL, 0) if writes else None
 
     await tell_saved(parts.connection, rules.owner, saved)
-    await parts.answerer.hear_queries({k: answer(k) for k in rules.answers if k not in service.heavy})
+    await parts.answerer.hear_queries({k: answer for k in rules.answers if k not in service.heavy})
     await parts.answerer.hear_queries({k: work_out(job) for k, job in service.heavy.items()})
     if service.always_saves:
         await parts.answerer.hear_queries({k: read(k) for k in service.reads})

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from det_contracts.commands import Creation, Once
+from det_contracts.creation import Creation, Once
 from det_contracts.envelope import Recorded
 from det_contracts.problems import Problem, Refused
 from services.kit.rules import Call, Key, Ruling

@@ -27,9 +27,6 @@ class Inbox:
         self._journal = journal
         self._clock = clock
         self.admitted = Reached()
-        self.since = 0.0
-        """Since when this replica listens without a gap; silence counts from then."""
-        self._judged = False
         self._again_at = 0.0
 
     async def look_back(self, position: int) -> None:
@@ -45,11 +42,6 @@ class Inbox:
             self._again_at = 0.0
             self.admitted.move(most)
 
-    def begin(self) -> None:
-        """This replica begins to decide: nobody listened so far."""
-        self._judged = False
-        self.since = self._clock()
-
     def wait(self, due: float) -> float:
         """Seconds until a due time is to be looked at."""
         return max(due - self._clock(), self._again_at - self._clock(), 0.0)
@@ -61,8 +53,6 @@ class Inbox:
         except AWAY:
             end = self.admitted.position + 1
         read = self.admitted.position >= end
-        if read and not self._judged:
-            self._judged, self.since = True, self._clock()
         self._again_at = 0.0 if read else self._clock() + AGAIN_S
         return read
 

@@ -21,6 +21,8 @@ AWAY = (NatsError, TimeoutError, OSError)
 """What a call raises when nobody answered."""
 MISSING_STREAM = 10059
 NO_MESSAGE = 10037
+NOT_YOURS = 99403
+"""No code of the broker's: the intake says with it that somebody may not state something, ever."""
 
 
 async def ask(

@@ -16,10 +16,11 @@ from nats.js.errors import Error as JetStreamError
 from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError
 from nats.js.kv import KeyValue
 
+from det_contracts import subjects
 from services.kit.jetstream_api import ask_until_answered
 from services.kit.log_jetstream import ensure_stream
 
-BUCKET = "leases"
+BUCKET = subjects.LEASES
 TTL_S = 2.0
 RENEW_S = 0.6
 CLAIM_S = 1.0
@@ -78,7 +79,9 @@ class Lease:
 
     async def _claim(self) -> bool:
         if self._bucket is None:
-            self._bucket = await open_bucket(self._connection.jetstream(), self._replicas)
+            self._bucket = await open_bucket(
+                self._connection.jetstream(), self._replicas, adjust=self._name == subjects.INTAKE
+            )
         try:
             if self.active:
                 self._revision = await self._bucket.update(self._name, self._holder, last=self._revision)
@@ -108,8 +111,8 @@ class Lease:
         self._set(False)
 
 
-async def open_bucket(js: JetStreamContext, replicas: int) -> KeyValue:
-    """The bucket of all leases, made or brought to so many replicas.
+async def open_bucket(js: JetStreamContext, replicas: int, *, adjust: bool = True) -> KeyValue:
+    """The bucket of all leases, made, or with `adjust` brought to so many replicas.
 
     In memory, for what is in it is out of date within seconds; read from its leader alone.
     """
@@ -130,5 +133,5 @@ async def open_bucket(js: JetStreamContext, replicas: int) -> KeyValue:
     if found.get("config", {}).get("storage") == "file":
         # As earlier versions made it; the broker cannot move it.
         await ask_until_answered(js._nc, f"STREAM.DELETE.{name}", {})
-    await ensure_stream(js, config)
+    await ensure_stream(js, config, adjust=adjust)
     return await js.key_value(BUCKET)

@@ -82,7 +82,11 @@ class NotStored(NotConfirmed):
     """The broker refused, and nothing is stored: no space, no permission, too large. The text says which."""
 
 
-class TooLarge(NotStored):
+class NeverStored(NotStored):
+    """It is refused for good: saying it again changes nothing."""
+
+
+class TooLarge(NeverStored):
     """No broker of this configuration will ever take it."""
 
 
@@ -119,7 +123,7 @@ class Log(Protocol):
         """Store one message; returns its position. A repeat of an id returns the first position.
 
         Tries again while the broker is away or has no space; raises `OutcomeUnknown` or `NotStored` after
-        half a minute, and `TooLarge` at once.
+        half a minute, and `NeverStored` at once.
         """
 
     async def append_batch(self, drafts: Sequence[Draft], *, fence: Fence) -> int:

@@ -25,6 +25,7 @@ from services.kit.jetstream_api import (
     AWAY,
     MISSING_STREAM,
     NO_MESSAGE,
+    NOT_YOURS,
     RETRY_S,
     ask,
     ask_until_answered,
@@ -38,6 +39,7 @@ from services.kit.log import (
     FenceLost,
     LogTruncated,
     Mark,
+    NeverStored,
     NotStored,
     OutcomeUnknown,
     Stored,
@@ -106,7 +108,7 @@ class JetStreamLog:
         while True:
             try:
                 return await self._publish(draft.subject, draft.body, _headers(draft))
-            except TooLarge:
+            except NeverStored:
                 raise
             except (OutcomeUnknown, NotStored):
                 if time.monotonic() > deadline:
@@ -156,6 +158,8 @@ class JetStreamLog:
             return ack.seq
         if ack.error.get("err_code") in REFUSED:
             raise FenceLost(f"{subject}: {ack.error.get('description')}")
+        if ack.error.get("err_code") == NOT_YOURS:
+            raise NeverStored(f"{subject}: {ack.error.get('description')}")
         raise NotStored(f"{subject}: {ack.error.get('description')} ({ack.error.get('err_code')})")
 
     @asynccontextmanager
@@ -238,8 +242,11 @@ async def ensure_streams(
     keep_bytes: int = 16 << 30,
     shrink: bool = True,
     known: Mapping[str, int] | None = None,
+    adjust: bool = True,
 ) -> None:
-    """Make all streams, or bring them to these settings.
+    """Make all streams that are not there, and with `adjust` bring the others to these settings.
+
+    Of services the intake alone may adjust any (`services.kit.credentials`).
 
     Each is flushed before an ack (the broker's `sync_interval: always`), and none is compressed: replicas of
     compressed streams did not come back after a kill (nats-server 2.15). CONTROL is kept until the archive
@@ -274,7 +281,7 @@ async def ensure_streams(
             held = 0 if shrink else await _held(js, stream)
             most = max(keep_bytes, held)
             config |= {"max_age": int(keep_days * 86400) * NANOSECONDS, "max_bytes": most}
-        await ensure_stream(js, config, (known or {}).get(stream, 0))
+        await ensure_stream(js, config, (known or {}).get(stream, 0), adjust=adjust)
 
 
 _INBOX: dict[str, Any] = {
@@ -293,13 +300,16 @@ async def _held(js: JetStreamContext, stream: str) -> int:
     return int(found["state"]["bytes"]) if "state" in found else 0
 
 
-async def ensure_stream(js: JetStreamContext, config: dict[str, Any], known: int = 0) -> None:
-    """Make a stream, or bring it to these settings; raises RuntimeError with what the broker says against it.
+async def ensure_stream(
+    js: JetStreamContext, config: dict[str, Any], known: int = 0, *, adjust: bool = True
+) -> None:
+    """Make a stream, or with `adjust` bring it to these settings.
 
-    `known` is the position up to which it was read: raises `LogTruncated` when it is gone nevertheless.
+    Raises RuntimeError with what the broker says against it. `known` is the position up to which it was
+    read: raises `LogTruncated` when it is gone nevertheless.
     """
     began = time.monotonic()
-    while problem := await _problem(js, config, known):
+    while problem := await _problem(js, config, known, adjust):
         # Services begin together: while one makes a stream, its size is counted for each that asks for it.
         patience = FORMING_PATIENCE_S if problem.code in FORMING else REFUSAL_PATIENCE_S
         if time.monotonic() - began > patience:
@@ -316,11 +326,11 @@ class Problem(msgspec.Struct, frozen=True):
     lost: bool = False
 
 
-async def _problem(js: JetStreamContext, config: dict[str, Any], known: int) -> Problem | None:
+async def _problem(js: JetStreamContext, config: dict[str, Any], known: int, adjust: bool) -> Problem | None:
     name = config["name"]
     found = await ask_until_answered(js._nc, f"STREAM.INFO.{name}", {})
     if "error" not in found:
-        return await _adjust(js, config, found["config"])
+        return await _adjust(js, config, found["config"]) if adjust else None
     error = found["error"]
     if error.get("err_code") != MISSING_STREAM:
         return Problem(f"stream {name}: {error.get('description')}", error.get("err_code", 0))

@@ -119,7 +119,8 @@ class LoopWatchdog:
         self._machine.begin()
 
     def _judge(self, stalled_s: float, *, over: bool) -> None:
-        self._crossed = self._crossed or stalled_s > self._limit_s
+        # Only at its end is it known how much of a stall the machine took.
+        self._crossed = stalled_s > self._limit_s or (self._crossed and not over)
         if self._crossed and not self._told and (over or stalled_s > TOLD_AFTER_S):
             self._told = True
             told = (stalled_s, over, self._stack)

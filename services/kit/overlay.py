@@ -85,11 +85,11 @@ class Layer(MutableMapping[Any, Any]):
         return len(self._below) - len(self._gone) + self._added
 
 
-def view_of(state: S) -> S | None:
-    """A view of a state to fold events into; None where the state has a part that cannot be seen through.
+def view_of(state: S) -> S:
+    """A view of a state to fold events into.
 
-    Its parts are dictionaries, or have a method `layer()` that returns such a view of themselves. While the
-    view is in use the state must not change.
+    Its parts are dictionaries, or have a method `layer()` that returns such a view of themselves; raises
+    `TypeError` for any other. While the view is in use the state must not change.
     """
     view: S = object.__new__(type(state))
     for one in fields(cast(Any, state)):
@@ -99,6 +99,6 @@ def view_of(state: S) -> S | None:
         elif hasattr(part, "layer"):
             layer = part.layer()
         else:
-            return None
+            raise TypeError(f"{type(state).__name__}.{one.name} cannot be seen through: it has no layer()")
         setattr(view, one.name, layer)
     return view

@@ -16,10 +16,11 @@ import structlog
 
 from det_contracts import codec
 from det_contracts.envelope import Recorded
-from det_contracts.limits import EVENT_BYTES
+from det_contracts.limits import EVENT_BYTES, NAME_CHARACTERS, is_name
 from det_contracts.problems import Problem, Refused, invalid
 from services.kit.command_queue import Pending, Waiting
 from services.kit.overlay import view_of
+from services.kit.roots import PageFault
 from services.kit.rules import Key, Rules
 
 S = TypeVar("S")
@@ -136,12 +137,12 @@ class Rounds(Generic[S]):
         self._parked = parked
         self._stopwatch = stopwatch
 
-    def expired(self, state: S, now: float, since: float = 0.0) -> Round:
-        """The due times that have come; silence counts for nothing before `since`."""
-        due = self._rules.due(state, since)
+    def expired(self, state: S, now: float) -> Round:
+        """The due times that have come."""
+        due = self._rules.due(state)
         found = Round(self._new_id(), now)
         if due is not None and due <= now:
-            made = found.encoded(self._rules.expire(state, now, since)[:EVENTS], self._rules.owner, "")
+            made = found.encoded(self._rules.expire(state, now)[:EVENTS], self._rules.owner, "")
             found.add(found.prefix(made))
         return found
 
@@ -164,6 +165,8 @@ class Rounds(Generic[S]):
     def _reaction(self, found: Round, state: S, key: Key, cause: str) -> list[Decided]:
         try:
             return found.encoded(self._rules.react(state, key), self._rules.owner, cause)
+        except PageFault:
+            raise
         except Refused as problem:
             self._parked(key, str(problem))
         except Exception as error:
@@ -179,14 +182,14 @@ class Rounds(Generic[S]):
         while (pending := waiting.take()) is not None:
             if pending.stored is not None:
                 pending.succeed(*pending.stored)
-            elif not self._rule(found, ahead, pending):
+            elif not self._rule(found, ahead, pending, waiting):
                 waiting.back([pending])
                 break
             if found.unfinished or ahead.blind or self._stopwatch() - began > WORK_S:
                 break
         return found
 
-    def _rule(self, found: Round, ahead: Ahead[S], pending: Pending) -> bool:
+    def _rule(self, found: Round, ahead: Ahead[S], pending: Pending, waiting: Waiting) -> bool:
         """Take up a command; False when it must be the first of the next round."""
         alone = not found.events
         try:
@@ -200,6 +203,9 @@ class Rounds(Generic[S]):
             if not whole:
                 made = self._cut(found, pending, made)
             ahead.fold(made, actor, found.at)
+        except PageFault:
+            waiting.back([*found.waiting, pending])
+            raise
         except Refused as refusal:
             found.outcomes.append(Outcome(pending, len(found.events), None, refusal))
             return True
@@ -251,11 +257,15 @@ class Ahead(Generic[S]):
         """Take up further events; raises what the fold raises: they must not get into the log then."""
         if made and self._view is None:
             self._view = view_of(self._below)
-            self.blind = self._view is None
-        if self._view is None:
-            return
         for one in made:
-            list(
-                self._rules.evolve(self._view, Recorded(self._next, one.event, one.id, actor, at, one.cause))
-            )
+            ahead = Recorded(self._next, one.event, one.id, actor, at, one.cause)
+            for kind, key in self._rules.evolve(self.state, ahead):
+                if isinstance(key, str) and not is_name(key):
+                    raise _not_kept(kind, key)
             self._next += 1
+
+
+def _not_kept(kind: str, key: str) -> Refused:
+    """What is in the log has to be saved, by everybody and for ever: so this may not get there."""
+    known = f"{kind} would be known by a name of {len(key)} characters, {key[:40]!r}..."
+    return invalid(f"{known}: at most {NAME_CHARACTERS} are taken, without a NUL; choose a shorter one")

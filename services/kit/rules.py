@@ -8,15 +8,17 @@ at what moved.
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Generic, TypeVar
+from functools import cache
+from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
 from det_contracts import subjects
 from det_contracts.envelope import Recorded
 from services.kit.log import Stored
+from services.kit.roots import Roots
 
 Key = tuple[str, Any]
 """A record of the state: (field of the state, id)."""
@@ -57,16 +59,16 @@ class Rules(Generic[S]):
     """One function per command; raises `Refused`."""
     answers: Mapping[Any, Callable[[S, Any], Any]] = field(default_factory=dict)
     """One function per query that the folded state answers."""
-    due: Callable[[S, float], float | None] = lambda _, __: None
-    """The earliest time that the state waits for; seconds since the epoch.
-
-    The second argument is since when somebody listens without a gap: silence counts from then."""
-    expire: Callable[[S, float, float], Sequence[Any]] = lambda _, __, ___: ()
-    """Facts that due times have come, for all not later than the given time; and since when one listens."""
+    due: Callable[[S], float | None] = lambda _: None
+    """The earliest time that the state waits for; seconds since the epoch."""
+    expire: Callable[[S, float], Sequence[Any]] = lambda _, __: ()
+    """Facts that due times have come, for all not later than the given time."""
     streams: Mapping[str, Sequence[str]] = field(default_factory=lambda: {subjects.CONTROL: ()})
     """Streams to fold, each with subject filters; none means all of it."""
     decode: Mapping[str, Callable[[Stored, str], Recorded]] = field(default_factory=dict)
     """How messages of a stream become records, where it is not the event codec."""
+    roots: Roots[S] | None = None
+    """What belongs together in the state, and leaves the memory together; None where all of it stays."""
     fold_version: int = 1
     """Raised with whatever makes another state of the same log: what an event does, an event new to it,
     a field of a record. The state is made again from the log then (`tests/history/folds.py`)."""
@@ -89,8 +91,14 @@ def _records(state: Any) -> list[str]:
     return [f.name for f in fields(state) if "derived" not in f.metadata]
 
 
-def record_types(state: type[Any]) -> dict[str, tuple[type, type]]:
+def record_types(state: type[Any]) -> Mapping[str, tuple[type, type]]:
     """Field of a state -> (type of its ids, type of its records)."""
+    return _types_of(cast(Hashable, state))
+
+
+@cache
+def _types_of(state: Any) -> Mapping[str, tuple[type, type]]:
+    # Annotations are text: to read those of a state takes a millisecond.
     hints = typing.get_type_hints(state)
     return {name: typing.get_args(hints[name]) for name in _records(state)}
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import structlog
 
-from det_contracts import codec, subjects
+from det_contracts import bounds, codec, subjects
 from det_contracts.envelope import Recorded, Unknown
 from det_contracts.events import Decision
 from det_contracts.events.archive import SegmentSealed
@@ -36,12 +36,14 @@ from services.kit.log import (
     OutcomeUnknown,
     Stored,
 )
+from services.kit.pager import Pager
 from services.kit.position_waiters import Reached
 from services.kit.process_metrics import Measures
 from services.kit.records import read_event
+from services.kit.roots import PageFault
 from services.kit.rounds import NOTHING, Decided, Outcome, Round, Rounds
 from services.kit.rules import Call, Key, Rules, every_key
-from services.kit.snapshot_store import Saver
+from services.kit.snapshot_store import DatabaseSaver, Saver
 from services.kit.trace_context import CURRENT, Trail
 
 if TYPE_CHECKING:
@@ -128,7 +130,16 @@ class Runner(Generic[S]):
         self._reached = {stream: Reached() for stream in rules.streams} | {
             subjects.WITNESS: self._inbox.admitted
         }
+        self._news = Reached()
+        """How often something was folded, or leadership may have changed."""
         self._feeds: dict[str, Feed] = {}
+        self.pager: Pager[S] | None = None
+        """Where rules say what belongs together."""
+        if isinstance(saver, DatabaseSaver) and saver.roots is not None:
+            self.pager = Pager(rules, saver, saver.roots, faulted=self._fault)
+        self._faults: deque[PageFault] = deque(maxlen=1)
+        """Why the state has to be loaded anew."""
+        self._faulted = asyncio.Event()
 
     def behind(self) -> dict[str, Behind]:
         """By stream, what is known to be there and not folded."""
@@ -136,14 +147,16 @@ class Runner(Generic[S]):
 
     async def run(self) -> None:
         """Load the snapshot, then fold and decide until cancelled. Raises `Poison` or `LogTruncated`."""
-        self.state, stored = await self._saver.load()
-        self.positions.update({s: p for s, p in stored.items() if s in self.positions})
-        for stream, position in self.positions.items():
-            self._reached[stream].move(position)
-        self._fence = await self._last_decision()
-        await self._inbox.look_back(self.positions[subjects.CONTROL])
-        await self._wait_for_log()
-        self._touched = dict.fromkeys(every_key(self.state), "")
+        while True:
+            try:
+                await self._live()
+            except* PageFault:
+                fault = self._faults[-1]
+                log.warning("state.loaded_anew", owner=self.rules.owner, reason=str(fault))
+            self._give_up_commands(fault)
+
+    async def _live(self) -> None:
+        await self._begin()
         async with contextlib.AsyncExitStack() as stack:
             for stream, filters in self.rules.streams.items():
                 reading = self._journal.read(stream, after=self.positions[stream], subjects=filters)
@@ -151,8 +164,51 @@ class Runner(Generic[S]):
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._saver.run())
                 tasks.create_task(self._decide_for_ever())
+                tasks.create_task(self._until_faulted())
                 for stream, feed in self._feeds.items():
                     tasks.create_task(self._fold_for_ever(stream, feed))
+
+    async def _begin(self) -> None:
+        self.state, stored = await self._saver.load()
+        self._faulted.clear()
+        self.positions = {stream: stored.get(stream, 0) for stream in self.rules.streams}
+        self._caught_up = dict.fromkeys(self.rules.streams, False)
+        self._dirty, self.parked = {}, {}
+        if self.pager is not None:
+            self.pager.begin(self.state, self.positions)
+        for stream, position in self.positions.items():
+            self._reached[stream].move(position)
+        self._fence = await self._last_decision()
+        await self._inbox.look_back(self.positions[subjects.CONTROL])
+        await self._wait_for_log()
+        self._touched = dict.fromkeys(every_key(self.state), "")
+
+    def _fault(self, fault: PageFault) -> None:
+        self._faults.append(fault)
+        self._faulted.set()
+
+    async def _until_faulted(self) -> None:
+        """Raise the fault that somebody has met who only asked."""
+        await self._faulted.wait()
+        raise self._faults[-1]
+
+    def _give_up_commands(self, fault: PageFault) -> None:
+        """As after a crash: what was sent may be stored, and what was not is forgotten."""
+        given_up = [outcome.pending for sent in self._sent.values() for outcome in sent]
+        self._sent.clear()
+        while (pending := self._waiting.take()) is not None:
+            given_up.append(pending)
+        for pending in given_up:
+            pending.fail(fault)
+
+    async def answer(self, query: Any) -> Any:
+        """What the folded state says to a query; raises `Refused`."""
+        if self._faulted.is_set():
+            # Half of an event may be folded.
+            raise self._faults[-1]
+        if self.pager is not None:
+            await self.pager.bring([query])
+        return self.rules.answers[type(query)](self.state, query)
 
     async def command(self, command: Any, call: Call, within_s: float | None = None) -> tuple[int, Any]:
         """Rule on a command; returns the position it took effect at and the answer's value.
@@ -160,12 +216,15 @@ class Runner(Generic[S]):
         Raises `Refused`; nothing of it is in effect then. After `within_s` it is refused as unavailable: what
         was not ruled on by then never will be, what was sent may be stored.
         """
+        bounds.check(command)
         pending = Pending(command, call)
-        self._waiting.put(pending)
-        self._trail.put(call.id, CURRENT.get())
-        self._wake.set()
         try:
             async with asyncio.timeout(within_s):
+                if self.pager is not None:
+                    await self.pager.bring([command])
+                self._waiting.put(pending)
+                self._trail.put(call.id, CURRENT.get())
+                self._wake.set()
                 return await pending.answer
         except TimeoutError:
             raise unavailable(f"{self.rules.owner} could not decide within {within_s:.0f} s") from None
@@ -189,6 +248,15 @@ class Runner(Generic[S]):
     def lead(self) -> None:
         """Tell the runner that leadership may have changed."""
         self._wake.set()
+        self._news.move(self._news.position + 1)
+
+    async def news(self, after: int) -> int:
+        """Wait until there is more news than `after`: events were folded, or leadership may have changed.
+
+        Returns how much there is, to be given the next time; begin with 0, which may be answered at once.
+        """
+        await self._news.reach(after + 1)
+        return self._news.position
 
     async def _last_decision(self) -> int:
         last = await self._journal.last(subjects.decision(self.rules.owner))
@@ -209,6 +277,9 @@ class Runner(Generic[S]):
     ) -> None:
         began = time.perf_counter()
         events = [read(message, stream) for message in messages]
+        if self.pager is not None:
+            # From here to the last of these events nothing else is done.
+            self.pager.expecting(await self.pager.bring(one.event for one in events))
         for message, event in zip(messages, events, strict=True):
             if message.subject == self._fence_subject:
                 # Whatever it says: the broker compares positions.
@@ -220,6 +291,8 @@ class Runner(Generic[S]):
             if self._tracer is not None:
                 self._trail.note(messages, events)
         self._caught_up[stream] = caught_up
+        if self.pager is not None:
+            self.pager.expecting(frozenset())
         await self._saver.changed(self.state, self._dirty, events, dict(self.positions))
         self._dirty = {}
         # A broker that does not keep up says too early that this is all there is.
@@ -228,7 +301,11 @@ class Runner(Generic[S]):
         if self._caught_up[subjects.CONTROL]:
             self._wake.set()
         self._reached[stream].move(self.positions[stream])
+        if events:
+            self._news.move(self._news.position + 1)
         self._inbox.folded(events)
+        if self.pager is not None:
+            self.pager.let_go(self._touched, self.parked)
         await asyncio.sleep(0)
 
     def _fold(self, message: Stored, recorded: Recorded) -> None:
@@ -246,8 +323,12 @@ class Runner(Generic[S]):
         self._recent.append(recorded)
         try:
             keys = tuple(self.rules.evolve(self.state, recorded))
+        except PageFault:
+            raise
         except Exception as error:
             raise Poison(self._story(recorded)) from error
+        if self.pager is not None:
+            self.pager.moved(keys)
         for key in keys:
             # It is asked again, whatever was wrong with it.
             self.parked.pop(key, None)
@@ -269,22 +350,26 @@ class Runner(Generic[S]):
 
     async def _decide_for_ever(self) -> None:
         while True:
-            due = self.rules.due(self.state, self._inbox.since) if self._may_decide() else None
-            wait = None if due is None else self._inbox.wait(due)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(wait):
-                    await self._wake.wait()
+            if not self._wake.is_set():
+                await self._wait_for_cause()
             self._wake.clear()
             self._deciding = True
             if self._leading() and not self._leads:
                 # Another one has led so far: what it decided is in the log, read here or not.
                 await self._wait_for_log()
-                self._inbox.begin()
             self._leads = self._leading()
             while self._may_decide() and await self._decide():
                 self._rounds_made += 1
             self._deciding = False
             self._rounds_made += 1
+
+    async def _wait_for_cause(self) -> None:
+        """Wait until something moves, or a due time comes."""
+        due = self.rules.due(self.state) if self._may_decide() else None
+        wait = None if due is None else self._inbox.wait(due)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait):
+                await self._wake.wait()
 
     def deciding(self) -> tuple[bool, int]:
         """Whether there is something to decide or to wait for, and how often that came to an end."""
@@ -335,9 +420,9 @@ class Runner(Generic[S]):
         )
 
     def _expired(self) -> Round:
-        now, since = self._clock(), self._inbox.since
-        due = self.rules.due(self.state, since)
-        return NOTHING if due is None or due > now else self._rounds.expired(self.state, now, since)
+        now = self._clock()
+        due = self.rules.due(self.state)
+        return NOTHING if due is None or due > now else self._rounds.expired(self.state, now)
 
     def _reactions(self) -> Round:
         if not self._touched:

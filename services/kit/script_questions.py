@@ -20,6 +20,7 @@ from det_contracts.limits import STATED_BYTES
 from det_contracts.news import WAIT_S
 from det_contracts.problems import invalid
 from services.kit.bus import Answerer, name_of
+from services.kit.roots import PageFault
 from services.kit.rules import Key
 
 V = TypeVar("V")
@@ -57,10 +58,10 @@ class News:
         """What there is to say about a record, as soon as that is anything; None when the time is up."""
         waiters = self._waiting[key]
         if len(waiters) >= MOST_OF_ONE:
-            return say()
+            return _said(say)
         try:
             async with asyncio.timeout(min(max(wait_s, 0.0), WAIT_S)):
-                while (said := say()) is None:
+                while (said := _said(say)) is None:
                     waiter = asyncio.get_running_loop().create_future()
                     waiters[waiter] = None
                     try:
@@ -73,6 +74,14 @@ class News:
         finally:
             if not waiters and self._waiting.get(key) is waiters:
                 del self._waiting[key]
+
+
+def _said(say: Callable[[], V | None]) -> V | None:
+    try:
+        return say()
+    except PageFault:
+        # Nothing yet: once the state is loaded anew, everybody who waits looks again.
+        return None
 
 
 Say = Callable[[int, Any], Awaitable[Any]]

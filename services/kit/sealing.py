@@ -21,6 +21,8 @@ from services.kit.settings import BadSettings
 
 PREFIX = "sealed:1:"
 KEY_BYTES = 32
+FOR_WEBHOOKS = "webhooks:"
+"""For whom the addresses and keys of webhooks are sealed."""
 
 
 class CannotOpen(ValueError):

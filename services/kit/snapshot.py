@@ -7,18 +7,49 @@ each goes on from what it saved itself, or folds the log anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby, islice
 from typing import Any
 
 import msgspec
 import sqlalchemy as sa
 
-from services.kit.database import POSITIONS, SNAPSHOTS, Unreadable, upsert
+from det_contracts import subjects
+from services.kit.database import HERE, POSITIONS, SNAPSHOTS, Unreadable, upsert
 from services.kit.log import Mark
 from services.kit.rules import Key, record_types
 
 MARKS = "log marks"
 """The kind of snapshot rows that are no records: what the log is known by, to all versions of the fold."""
+DROPPED = "records dropped"
+"""The kind of a row whose position says when a record last went for good that belonged to a root."""
+NO_RECORDS = (MARKS, DROPPED)
+AT_ONCE = 500
+"""So many ids are named in one question to the database."""
+
+
+@dataclass
+class Pages:
+    """Records that were looked for, with all that belongs to their roots, as they lie in the database."""
+
+    positions: dict[str, int]
+    """By stream, what they are true at."""
+    dropped: int = 0
+    """The position of CONTROL at which a record last went for good."""
+    records: dict[str, dict[Key, Any]] = field(default_factory=dict)
+    """By root."""
+    newest: int = 0
+    """The position of CONTROL at which one of these was last saved."""
+
+    def changed_after(self, here: Mapping[str, int]) -> bool:
+        """Whether it may have been otherwise at an earlier position of the log."""
+        if any(
+            at > here.get(stream, at) for stream, at in self.positions.items() if stream != subjects.CONTROL
+        ):
+            return True
+        control = here.get(subjects.CONTROL, 0)
+        return self.positions.get(subjects.CONTROL, 0) > control and max(self.newest, self.dropped) > control
 
 
 class Snapshot:
@@ -31,25 +62,73 @@ class Snapshot:
         self._rows = _rows(owner, fold_version)
         self._state = state
         self._types = record_types(state)
-
-    def load(self, connection: sa.Connection) -> tuple[Any, dict[str, int]]:
-        """The state and the position of each stream that it is true at; empty when nothing was stored."""
-        tables: dict[str, dict[Any, Any]] = {kind: {} for kind in self._types}
-        decoders: dict[str, msgspec.json.Decoder[Any]] = {
+        self._decoders: dict[str, msgspec.json.Decoder[Any]] = {
             kind: msgspec.json.Decoder(record) for kind, (_, record) in self._types.items()
         }
+
+    def load(self, connection: sa.Connection) -> tuple[Any, dict[str, int]]:
+        """The state and the position of each stream that it is true at; empty when nothing was stored.
+
+        Roots that are away are left where they are.
+        """
+        tables: dict[str, dict[Any, Any]] = {kind: {} for kind in self._types}
         query = sa.select(SNAPSHOTS.c.kind, SNAPSHOTS.c.id, SNAPSHOTS.c.body).where(
-            SNAPSHOTS.c.owner == self._rows, SNAPSHOTS.c.kind != MARKS
+            SNAPSHOTS.c.owner == self._rows, SNAPSHOTS.c.kind.not_in(NO_RECORDS), HERE
         )
-        for kind, key, body in connection.execute(query):
-            try:
-                tables[kind][self._types[kind][0](key)] = decoders[kind].decode(body)
-            except msgspec.ValidationError:
-                # Sound, and of another version: that is for a person to look at.
-                raise
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                raise Unreadable(f"the record of {kind} '{key}' cannot be read: {error}") from error
+        for kind, id, body in connection.execute(query):
+            key, record = self._read(kind, id, body)
+            tables[kind][key] = record
         return self._state(**tables), self.positions(connection)
+
+    def _read(self, kind: str, id: str, body: bytes) -> tuple[Any, Any]:
+        try:
+            return self._types[kind][0](id), self._decoders[kind].decode(body)
+        except msgspec.ValidationError:
+            # Sound, and of another version: that is for a person to look at.
+            raise
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise Unreadable(f"the record of {kind} '{id}' cannot be read: {error}") from error
+
+    def pages(
+        self,
+        connection: sa.Connection,
+        keys: Iterable[Key],
+        roots: Iterable[str],
+        known: Callable[[str], bool] = lambda _: False,
+    ) -> Pages:
+        """All records of some roots, and of those that some records belong to, but for `known` roots."""
+        wanted = set(roots)
+        for kind, some in groupby(sorted(keys, key=_by_kind), key=_by_kind):
+            for ids in _portions(str(id) for _, id in some):
+                query = sa.select(SNAPSHOTS.c.root).where(
+                    SNAPSHOTS.c.owner == self._rows, SNAPSHOTS.c.kind == kind, SNAPSHOTS.c.id.in_(ids)
+                )
+                wanted.update(root for root in connection.execute(query).scalars() if root is not None)
+        found = Pages(self.positions(connection), self._dropped(connection))
+        c = SNAPSHOTS.c
+        columns = c.root, c.kind, c.id, c.body, c.position
+        for portion in _portions(root for root in wanted if not known(root)):
+            query = sa.select(*columns).where(self._of_roots(portion))
+            for root, kind, id, body, position in connection.execute(query):
+                key, record = self._read(kind, id, body)
+                found.newest = max(found.newest, position)
+                found.records.setdefault(root, {})[kind, key] = record
+        return found
+
+    def _dropped(self, connection: sa.Connection) -> int:
+        query = sa.select(SNAPSHOTS.c.position).where(
+            SNAPSHOTS.c.owner == self._rows, SNAPSHOTS.c.kind == DROPPED, SNAPSHOTS.c.id == ""
+        )
+        return connection.execute(query).scalar() or 0
+
+    def _of_roots(self, roots: list[str]) -> sa.ColumnElement[bool]:
+        return sa.and_(SNAPSHOTS.c.owner == self._rows, SNAPSHOTS.c.root.in_(roots))
+
+    def _move(self, connection: sa.Connection, roots: Iterable[str], away: int) -> None:
+        """Have roots loaded at the next start, or not."""
+        for some in _portions(roots):
+            others = sa.and_(self._of_roots(some), SNAPSHOTS.c.away != away)
+            connection.execute(sa.update(SNAPSHOTS).where(others).values(away=away))
 
     def save(
         self,
@@ -57,23 +136,31 @@ class Snapshot:
         records: Mapping[Key, Any],
         positions: Mapping[str, int],
         marks: Mapping[str, Mark] | None = None,
+        roots: Mapping[Key, str] | None = None,
+        away: Collection[str] = (),
+        *,
+        dropped: bool = False,
     ) -> bool:
         """Store what changed together with the positions, and with what the log is known by.
 
-        Returns False, storing nothing, when another replica has already stored a later state.
+        `roots` are those of records that belong to one; `away` are roots that a start need not load, unless
+        something of them has changed here; `dropped`, whether a record that belonged to a root is none any
+        more. Returns False, storing nothing, when another replica has already stored a later state.
         """
         stored = self.positions(connection, hold=True)
         if any(stored.get(stream, 0) > position for stream, position in positions.items()):
             return False
+        roots = roots or {}
+        self._move(connection, away, 1)
+        self._move(connection, {roots[key] for key in records if key in roots}, 0)
+        at = positions.get(subjects.CONTROL, 0)
         rows = [
-            {"owner": self._rows, "kind": kind, "id": str(key), "body": msgspec.json.encode(record)}
-            for (kind, key), record in records.items()
+            _row(self._rows, kind, str(id), record, roots.get((kind, id)), at)
+            for (kind, id), record in records.items()
             if record is not None
         ]
-        rows += [
-            {"owner": self.owner, "kind": MARKS, "id": stream, "body": msgspec.json.encode(mark)}
-            for stream, mark in (marks or {}).items()
-        ]
+        rows += [_row(self._rows, DROPPED, "", None, position=at)] * dropped
+        rows += [_row(self.owner, MARKS, stream, mark) for stream, mark in (marks or {}).items()]
         upsert(connection, SNAPSHOTS, rows)
         self._drop(connection, (key for key, record in records.items() if record is None))
         upsert(
@@ -138,3 +225,27 @@ def _rows(owner: str, version: int) -> str:
 
 def _version(rows: str) -> int:
     return int(rows.partition("@")[2] or 1)
+
+
+def _row(
+    owner: str, kind: str, id: str, record: Any, root: str | None = None, position: int = 0
+) -> dict[str, Any]:
+    body = msgspec.json.encode(record)
+    return {
+        "owner": owner,
+        "kind": kind,
+        "id": id,
+        "body": body,
+        "root": root,
+        "away": 0,
+        "position": position,
+    }
+
+
+def _by_kind(key: Key) -> str:
+    return key[0]
+
+
+def _portions(ids: Iterable[str]) -> Iterable[list[str]]:
+    left = iter(ids)
+    return iter(lambda: list(islice(left, AT_ONCE)), [])

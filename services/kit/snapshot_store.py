@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import sqlalchemy as sa
 import structlog
@@ -22,8 +23,9 @@ from services.kit.lag import Behind
 from services.kit.log import Mark
 from services.kit.position_waiters import Reached
 from services.kit.process_metrics import Measures
-from services.kit.rules import Key
-from services.kit.snapshot import Snapshot
+from services.kit.roots import Roots
+from services.kit.rules import Key, every_key
+from services.kit.snapshot import Pages, Snapshot
 
 SAVE_EVERY_S = 0.1
 """How long changes may wait to be saved together, when nobody asks for them."""
@@ -77,6 +79,12 @@ class InMemory:
         return None
 
 
+class _Unsaved(NamedTuple):
+    record: Any
+    root: str | None
+    portion: int
+
+
 class DatabaseSaver:
     """Saves to a database, batch after batch, for as long as this replica leads."""
 
@@ -93,8 +101,9 @@ class DatabaseSaver:
         backlog: int = BACKLOG_LIMIT,
         measures: Measures | None = None,
         marks: Callable[[], Mapping[str, Mark]] = dict,
+        roots: Roots[Any] | None = None,
     ) -> None:
-        """`marks` tells, by stream, a message to know the log by; `fold_version` is that of the rules.
+        """`marks` tells, by stream, a message to know the log by; `fold_version` and `roots`: see `Rules`.
 
         `empty` takes all out of the tables of `project`, for when they are made again from the log.
         """
@@ -108,7 +117,12 @@ class DatabaseSaver:
         self._leading = leading
         self._backlog = backlog
         self._overtaken = False
-        self._records: dict[Key, Any] = {}
+        self.roots = roots
+        self._records: dict[Key, _Unsaved] = {}
+        self._away: dict[str, None] = {}
+        """Roots that were let go of and that the next start need not load."""
+        self._portions: deque[tuple[int, dict[str, int]]] = deque()
+        """Folded portions that are not saved, with the positions that they came to."""
         self._events: list[Recorded] = []
         self._positions: dict[str, int] = {}
         self.saved: dict[str, int] = {}
@@ -142,10 +156,57 @@ class DatabaseSaver:
     async def load(self) -> tuple[Any, dict[str, int]]:
         if self._empty is not None:
             await self._database.write(self._begin_again_after_others)
-        state, positions = await self._database.read(self._snapshot.load)
+        state, positions = await self._loaded()
         self.saved = dict(positions)
+        self._records, self._events, self._away = {}, [], {}
+        self._portions.clear()
+        self._positions = dict(positions)
+        self._kept.move(self._folded)
         self._known.move(positions.get(subjects.CONTROL, 0))
+        if self._folded:
+            # Loaded anew: whatever somebody waits for may have happened in between.
+            for listener in self._listeners:
+                listener(every_key(state))
         return state, positions
+
+    async def _loaded(self) -> tuple[Any, dict[str, int]]:
+        while True:
+            try:
+                return await self._database.read(self._snapshot.load)
+            except sa.exc.OperationalError as error:
+                if not self._folded:
+                    raise
+                # This service has lived, and has to have the database back to go on.
+                log.warning("loading.failed", error=in_words(error))
+                await asyncio.sleep(FAILED_PAUSE_S)
+
+    def pages_now(self, keys: Collection[Key], roots: Collection[str], known: Callable[[str], bool]) -> Pages:
+        """Records that are looked for, with their roots (`Snapshot.pages`); the loop waits for it."""
+        return self._database.read_now(lambda c: self._snapshot.pages(c, keys, roots, known))
+
+    async def pages(
+        self, keys: Collection[Key], roots: Collection[str], known: Callable[[str], bool]
+    ) -> Pages:
+        """The same, in a thread; waits until the database does as it is asked."""
+        while True:
+            try:
+                return await self._database.read(lambda c: self._snapshot.pages(c, keys, roots, known))
+            except sa.exc.OperationalError as error:
+                log.warning("loading.failed", error=in_words(error))
+                await asyncio.sleep(FAILED_PAUSE_S)
+
+    @property
+    def folded(self) -> int:
+        """How many portions were taken over."""
+        return self._folded
+
+    def is_kept(self, portion: int) -> bool:
+        """Whether all up to a portion is in the database, whoever has written it."""
+        return self._kept.position >= portion
+
+    def let_go(self, root: str) -> None:
+        """A root has left the memory, and all of it is saved."""
+        self._away[root] = None
 
     def _begin_again_after_others(self, connection: sa.Connection) -> None:
         # Beside several snapshots stand tables of whoever wrote them last.
@@ -156,22 +217,31 @@ class DatabaseSaver:
     async def changed(
         self, state: Any, keys: Collection[Key], events: Sequence[Recorded], positions: dict[str, int]
     ) -> None:
+        self._folded += 1
         for key in keys:
-            self._records[key] = getattr(state, key[0]).get(key[1])
+            root = self.roots.root_of(state, key) if self.roots is not None else None
+            # What was dropped is looked for nowhere else.
+            record = dict.get(getattr(state, key[0]), key[1])
+            self._records[key] = _Unsaved(record, root, self._folded)
         if self._project is not None:
             self._events.extend(events)
         self._positions = positions
-        self._folded += 1
+        self._portions.append((self._folded, positions))
         self.behind.known(self._folded)
         self._known.move(positions.get(subjects.CONTROL, 0))
         self._work.set()
         for listener in self._listeners:
             listener(keys)
         # Who was overtaken must fold on, or never gets to where it may save.
-        while len(self._events) > self._backlog and not self._overtaken:
+        while self._is_full() and not self._overtaken:
             self._urgent.set()
             self._room.clear()
             await self._room.wait()
+
+    def _is_full(self) -> bool:
+        # Where roots come and go, what is not saved is what has to stay.
+        records = len(self._records) if self.roots is not None else 0
+        return len(self._events) + records > self._backlog
 
     async def run(self) -> None:
         pause = SAVE_EVERY_S
@@ -201,26 +271,34 @@ class DatabaseSaver:
 
     async def _follow(self) -> None:
         """Let go of what another replica has written already."""
-        folded, positions = self._folded, dict(self._positions)
         stored = await self._database.read(self._snapshot.positions)
         self._events = [e for e in self._events if e.position > stored.get(e.stream, 0)]
-        if all(stored.get(stream, 0) >= position for stream, position in positions.items()):
+        while self._portions and _covers(stored, self._portions[0][1]):
+            self._kept.move(self._portions.popleft()[0])
+        kept = self._kept.position
+        self._records = {key: one for key, one in self._records.items() if one.portion > kept}
+        self._away.clear()
+        if not self._portions:
             self.saved = stored
-            self._kept.move(folded)
         self.behind.begin_again()
         self._room.set()
         await asyncio.sleep(SAVE_EVERY_S)
 
     async def _save(self) -> bool:
         """Whether what was folded is stored; not, when another replica is ahead in any stream."""
-        records, self._records = self._records, {}
+        unsaved, self._records = self._records, {}
+        records = {key: one.record for key, one in unsaved.items()}
+        roots = {key: one.root for key, one in unsaved.items() if one.root is not None}
+        paged = self.roots.of if self.roots is not None else {}
+        dropped = any(record is None and key[0] in paged for key, record in records.items())
+        away, self._away = self._away, {}
         events, self._events = self._events, []
         positions, folded = dict(self._positions), self._folded
         marks = dict(self._marks())
 
         def work(connection: sa.Connection) -> bool:
             stored = self._snapshot.positions(connection, hold=True)
-            if not self._snapshot.save(connection, records, positions, marks):
+            if not self._snapshot.save(connection, records, positions, marks, roots, away, dropped=dropped):
                 return False
             if not self._tidied:
                 self._snapshot.forget_older(connection)
@@ -236,7 +314,8 @@ class DatabaseSaver:
             stored = await self._database.write(work)
         finally:
             if not stored:
-                self._records = records | self._records
+                self._records = unsaved | self._records
+                self._away = away | self._away
                 self._events = events + self._events
         self._overtaken = not stored
         if self._overtaken:
@@ -246,6 +325,8 @@ class DatabaseSaver:
         self.saved = positions
         self.behind.done(folded)
         self._kept.move(folded)
+        while self._portions and self._portions[0][0] <= folded:
+            self._portions.popleft()
         self._room.set()
         return True
 
@@ -275,3 +356,7 @@ class DatabaseSaver:
             await self._kept.reach(self._folded)
         finally:
             self._asking -= 1
+
+
+def _covers(stored: Mapping[str, int], positions: Mapping[str, int]) -> bool:
+    return all(stored.get(stream, 0) >= position for stream, position in positions.items())

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from services.kit import host_processes
 from services.kit.files import write_whole
 
 FILE = "process.json"
@@ -82,11 +83,7 @@ def _speaks_of(process: Path, folder: Path) -> bool:
 
 def _began(pid: int) -> str:
     """Empty for one that is gone, or a zombie."""
-    try:
-        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return ""
-    return "" if words[0] == "Z" else words[19]
+    return str(host_processes.started(pid) or "")
 
 
 def _boot() -> str:

@@ -66,8 +66,8 @@ class Fold:
     def pass_time(self, seconds: float) -> list[Any]:
         """Let the clock move; returns the facts about due times, folded."""
         self.now += seconds
-        due = self.rules.due(self.state, 0.0)
+        due = self.rules.due(self.state)
         late = due is not None and due <= self.now
-        facts = list(self.rules.expire(self.state, self.now, 0.0)) if late else []
+        facts = list(self.rules.expire(self.state, self.now)) if late else []
         self.given(*facts)
         return facts

@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from services.local import logs, status
+from services.local import logs, master_file, status
 from services.local.agents import agent_down, agent_run, agent_up
 from services.local.control import down, up
 from services.local.home import Home, Plan
@@ -17,6 +17,8 @@ from services.local.preconditions import INITIAL_PASSWORD, CannotStart
 
 PASSPHRASE = "STEADFAST_BACKUP_PASSPHRASE"  # noqa: S105 - the name of a variable
 LEAST_KEY = 8
+DEFAULT_PORT = 8080
+DEFAULT_MASTER = f"http://127.0.0.1:{DEFAULT_PORT}"
 
 
 def main() -> int:
@@ -54,29 +56,52 @@ def main() -> int:
 
 
 def _up(args: argparse.Namespace, home: Home) -> int:
-    plan = Plan(
+    try:
+        plan = _plan(args)
+        address = up(plan, home, fresh=args.delete_db, force=args.force, password=_password(args))
+    except CannotStart as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(f"cluster '{args.name}' is up: {address}", *_next_steps(plan, home), sep="\n  ")
+    return 0
+
+
+def _plan(args: argparse.Namespace) -> Plan:
+    """What is to be started. What the configuration of a master asks for in vain is told; `CannotStart`."""
+    master = master_file.load(Path(args.master_config)) if args.master_config else master_file.MasterFile()
+    for note in master.notes():
+        print(note, file=sys.stderr)
+    if master.pools and args.pools:
+        raise CannotStart(f"both {args.master_config} and --pools {args.pools} configure resource pools")
+    return Plan(
         name=args.name,
-        port=args.port,
+        port=args.port or master.port or DEFAULT_PORT,
         host=args.host,
         agents=args.agents,
         slots=args.slots if args.slots is not None else 1,
         gpu=args.gpu and args.slots is None,
         storage=args.storage or "",
         python=args.python or sys.executable,
-        settings=dict(pair.split("=", 1) for pair in args.set),
+        settings=master.settings | dict(pair.split("=", 1) for pair in args.set),
         pools=args.pool,
         pools_file=args.pools or "",
+        pools_content=master.pools,
         tls=args.tls,
     )
-    try:
-        address = up(plan, home, fresh=args.delete_db, force=args.force, password=_password(args))
-    except CannotStart as error:
-        print(error, file=sys.stderr)
-        return 1
-    print(f"cluster '{args.name}' is up: {address}")
-    if (authority := home.authority(plan)) is not None:
-        print(f"clients know it by: export DET_MASTER={address} DET_MASTER_CERT_FILE={authority}")
-    return 0
+
+
+def _next_steps(plan: Plan, home: Home) -> list[str]:
+    """What a person does with a cluster that has just started, one line each."""
+    authority = home.authority(plan)
+    certificate = f" DET_MASTER_CERT_FILE={authority}" if authority is not None else ""
+    elsewhere = plan.address != DEFAULT_MASTER
+    name = f" --cluster-name {plan.name}" if plan.name != "determined" else ""
+    return [
+        "sign in as 'determined'; the password is empty unless you have set one",
+        *([f"for det and scripts: export DET_MASTER={plan.address}{certificate}"] if elsewhere else []),
+        "submit a script: det experiment create config.yaml . --follow",
+        f"stop it, and keep its data: det deploy local cluster-down{name}",
+    ]
 
 
 def _kept(args: argparse.Namespace, home: Home) -> int:
@@ -123,8 +148,8 @@ def _password(args: argparse.Namespace) -> str:
 
 def _agent(args: argparse.Namespace) -> int:
     if args.verb == "agent-down":
-        found = agent_down(None if args.all else args.agent_name)
-        print(f"stopped: {', '.join(found)}" if found else "no such agent was running")
+        stopped = agent_down(None if args.all else args.agent_name)
+        print(f"stopped: {', '.join(stopped)}" if stopped else "no such agent was running")
         return 0
     try:
         home = agent_up(
@@ -189,7 +214,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_up_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--port", type=int, default=8080)
+    parser.add_argument("--port", type=int, help=f"of the gateway; default: {DEFAULT_PORT}")
     parser.add_argument("--force", action="store_true", help="replace one that runs, whatever it runs")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
     parser.add_argument(
@@ -206,7 +231,9 @@ def _add_up_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pools", help="YAML file with the settings of the resource pools")
     parser.add_argument("--slots", type=int, help="CPU slots per worker, instead of its GPUs")
     parser.add_argument("--no-gpu", dest="gpu", action="store_false", help="one CPU slot per worker")
-    parser.add_argument("--storage", help="directory for checkpoints")
+    storage = parser.add_mutually_exclusive_group()
+    storage.add_argument("--storage", help="directory for checkpoints")
+    storage.add_argument("--master-config", metavar="FILE", help="configuration of a Determined 0.25 master")
     parser.add_argument("--python", help="interpreter for trials")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting")
 

@@ -57,8 +57,8 @@ def agent_up(host: str, port: int, name: str, *, pool: str, slots: int, gpu: boo
 
 def agent_down(name: str | None) -> list[str]:
     """Stop the further worker of this name, or all of them; returns the names of those that ran."""
-    found = sorted((data_directory() / "steadfast").glob(f"*/{FILE.format(name or '*')}"))
-    return [path.stem.removeprefix("agent-") for path in found if end(path)]
+    files = sorted((data_directory() / "steadfast").glob(f"*/{FILE.format(name or '*')}"))
+    return [path.stem.removeprefix("agent-") for path in files if end(path)]
 
 
 def agent_run(home: Home, plan: Plan, name: str, *, pool: str, slots: int, gpu: bool) -> None:

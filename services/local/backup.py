@@ -92,14 +92,14 @@ def back_up(home: Home, target: Path, key: bytes) -> Manifest:
     _copy_new(storage, target / "checkpoints")
     write_whole(target / KEYS, box_of(key, salt).encrypt(_packed(home)))
     write_whole(target / "plan.json", (home.path / "plan.json").read_bytes())
-    found = {str(path.relative_to(target)): entry_of(path) for path in _files(target)}
+    entries = {str(path.relative_to(target)): entry_of(path) for path in _files(target)}
     manifest = Manifest(
         made_at=time.time(),
         cluster=home.name,
         salt=salt,
         streams=streams,
         checkpoints=str(storage),
-        files=found,
+        files=entries,
     )
     write_whole(target / LIST, msgspec.json.encode(manifest))
     return manifest
@@ -163,20 +163,20 @@ def _copy_new(source: Path, target: Path) -> None:
 
 async def _copy_streams(home: Home, plan: Plan, target: Path) -> dict[str, dict[str, Any]]:
     ports = home.read("ports.json") or {}
-    url = f"{'tls' if plan.tls else 'nats'}://127.0.0.1:{ports['broker']}"
+    url = plan.broker_url(ports["broker"])
     authority = home.authority(plan)
     credentials = str(home.path / "secrets" / "operator.creds")
     connection = await nats.connect(url, user_credentials=credentials, **broker_options(url, authority))
-    found = {}
+    streams = {}
     try:
         for stream in STREAMS:
             path = target / "streams" / stream
             path.parent.mkdir(exist_ok=True)
             with path.open("wb") as file:
-                found[stream] = await take_out(connection, stream, file.write)
+                streams[stream] = await take_out(connection, stream, file.write)
     finally:
         await connection.close()
-    return found
+    return streams
 
 
 def _packed(home: Home) -> bytes:

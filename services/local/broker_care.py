@@ -86,8 +86,8 @@ def write_error(monitor_port: int) -> str:
     try:
         connection.request("GET", "/healthz")
         answer = connection.getresponse()
-        said = answer.read()
-        wrong = json.loads(said) if answer.status != http.client.OK else {}
+        body = answer.read()
+        wrong = json.loads(body) if answer.status != http.client.OK else {}
     except (OSError, http.client.HTTPException, ValueError):
         return ""
     finally:

@@ -52,14 +52,16 @@ def keep(folder: Path, secrets: Path, host: str, now: datetime | None = None) ->
     `folder` is for what everybody may read, `secrets` for keys.
     """
     now = now or datetime.now(UTC)
-    found = Certificates(folder / "ca.pem", folder / "server.pem", secrets / "server.key")
+    certificates = Certificates(folder / "ca.pem", folder / "server.pem", secrets / "server.key")
     authority_key = secrets / "ca.key"
-    if not (authority_key.exists() and found.authority.exists()):
-        _make_authority(found.authority, authority_key, now)
+    if not (authority_key.exists() and certificates.authority.exists()):
+        _make_authority(certificates.authority, authority_key, now)
     names = names_of(host)
-    if not (found.key.exists() and _is_good(found.certificate, found.authority, names, now)):
-        _make_certificate(found, authority_key, names, now)
-    return found
+    if not (
+        certificates.key.exists() and _is_good(certificates.certificate, certificates.authority, names, now)
+    ):
+        _make_certificate(certificates, authority_key, names, now)
+    return certificates
 
 
 def names_of(host: str) -> list[str]:
@@ -90,8 +92,10 @@ def _make_authority(certificate: Path, key_file: Path, now: datetime) -> None:
     _write(certificate, made.public_bytes(Encoding.PEM), 0o644)
 
 
-def _make_certificate(found: Certificates, authority_key: Path, names: list[str], now: datetime) -> None:
-    authority = x509.load_pem_x509_certificate(found.authority.read_bytes())
+def _make_certificate(
+    certificates: Certificates, authority_key: Path, names: list[str], now: datetime
+) -> None:
+    authority = x509.load_pem_x509_certificate(certificates.authority.read_bytes())
     signer = load_pem_private_key(authority_key.read_bytes(), None)
     if not isinstance(signer, EllipticCurvePrivateKey):
         raise TypeError(f"{authority_key} is no key of this kind of authority")
@@ -106,20 +110,20 @@ def _make_certificate(found: Certificates, authority_key: Path, names: list[str]
         .add_extension(from_authority, critical=False)
         .sign(signer, SHA256())
     )
-    _write(found.key, _pem(key), 0o600)
-    _write(found.certificate, made.public_bytes(Encoding.PEM), 0o644)
+    _write(certificates.key, _pem(key), 0o600)
+    _write(certificates.certificate, made.public_bytes(Encoding.PEM), 0o644)
 
 
 def _is_good(certificate: Path, authority: Path, names: list[str], now: datetime) -> bool:
     """Whether it is of this authority, for these names, and lasts for a while."""
     try:
-        known = x509.load_pem_x509_certificate(certificate.read_bytes())
-        known.verify_directly_issued_by(x509.load_pem_x509_certificate(authority.read_bytes()))
-        has = known.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        existing = x509.load_pem_x509_certificate(certificate.read_bytes())
+        existing.verify_directly_issued_by(x509.load_pem_x509_certificate(authority.read_bytes()))
+        has = existing.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except Exception:
         # Not there, damaged, or of another authority: each means a new one.
         return False
-    lasts = known.not_valid_after_utc > now + timedelta(days=RENEWED_DAYS)
+    lasts = existing.not_valid_after_utc > now + timedelta(days=RENEWED_DAYS)
     return lasts and set(has) == {_alternative(name) for name in names}
 
 

@@ -30,7 +30,7 @@ from services.local.preconditions import (
 )
 from services.local.processes import is_alive, is_supervisor
 
-UP_PATIENCE_S = 60.0
+UP_PATIENCE_S = 180.0
 DOWN_PATIENCE_S = 60.0
 
 
@@ -118,8 +118,8 @@ def workers_here(address: str, authority: Path | None = None) -> int | None:
 def _get(url: str, authority: Path | None) -> dict[str, Any]:
     context = ssl.create_default_context(cafile=authority) if authority is not None else None
     with urllib.request.urlopen(url, timeout=2, context=context) as answer:
-        found: dict[str, Any] = json.load(answer)
-        return found
+        body: dict[str, Any] = json.load(answer)
+        return body
 
 
 def stop_part(home: Home, name: str, number: int = signal.SIGTERM) -> None:

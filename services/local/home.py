@@ -26,6 +26,8 @@ class Plan:
     name: str
     port: int = 8080
     host: str = "127.0.0.1"
+    broker_host: str = "127.0.0.1"
+    """Address at which the broker listens, and all programs reach it."""
     agents: int = 1
     slots: int = 1
     """CPU slots per worker, where no accelerator is found or none is wanted."""
@@ -40,6 +42,8 @@ class Plan:
     """The resource pool of each worker in turn; the last one is for all further workers."""
     pools_file: str = ""
     """YAML file that configures the resource pools."""
+    pools_content: dict[str, Any] = field(default_factory=dict)
+    """What such a file would say, where the configuration of a master says it; empty: nothing."""
     tls: bool = False
     """Whether broker and gateway speak TLS, with certificates of the cluster's own authority."""
     ends_with: int = 0
@@ -50,6 +54,11 @@ class Plan:
         """Where this machine reaches the gateway."""
         host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104 - compared
         return f"{'https' if self.tls else 'http'}://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    def broker_url(self, port: int) -> str:
+        """Where programs reach the broker, which listens at that port."""
+        host = f"[{self.broker_host}]" if ":" in self.broker_host else self.broker_host
+        return f"{'tls' if self.tls else 'nats'}://{host}:{port}"
 
     def pool_of(self, number: int) -> str:
         """The pool of a worker, counted from 0."""
@@ -83,16 +92,16 @@ class Home:
         """A JSON file inside; None when it is not there. One that is damaged is told and set aside."""
         path = self.path / name
         try:
-            found = json.loads(path.read_bytes())
+            content = json.loads(path.read_bytes())
         except FileNotFoundError:
             return None
         except ValueError as error:
             self._set_aside(path, str(error))
             return None
-        if not isinstance(found, dict):
+        if not isinstance(content, dict):
             self._set_aside(path, "it holds no object")
             return None
-        return found
+        return content
 
     def _set_aside(self, path: Path, why: str) -> None:
         aside = set_aside(path)
@@ -105,9 +114,9 @@ class Home:
 
     def plan(self) -> Plan | None:
         """What the cluster was last started as."""
-        found = self.read("plan.json")
-        known = {field.name for field in fields(Plan)}
-        return Plan(**{name: value for name, value in found.items() if name in known}) if found else None
+        plan = self.read("plan.json")
+        names = {field.name for field in fields(Plan)}
+        return Plan(**{name: value for name, value in plan.items() if name in names}) if plan else None
 
     def keep(self, plan: Plan) -> None:
         """Remember how to start the cluster."""
@@ -115,8 +124,8 @@ class Home:
 
     def wish(self, program: str) -> Wish:
         """What was last asked of a program."""
-        found = self.read(f"wish-{program}.json")
-        return Wish(**found) if found else Wish()
+        content = self.read(f"wish-{program}.json")
+        return Wish(**content) if content else Wish()
 
     def ask(self, program: str, wish: Wish) -> None:
         """Leave a wish for the supervisor, which heeds it when the program ends."""

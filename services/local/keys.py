@@ -55,19 +55,19 @@ class KeysDamaged(Exception):
     """The file with the keys of a cluster cannot be read; the text says what to do."""
 
 
-def _authority(kept: Path) -> Authority:
-    if not kept.exists():
-        _write(kept, Authority.create().to_json())
+def _authority(file: Path) -> Authority:
+    if not file.exists():
+        _write(file, Authority.create().to_json())
     try:
-        authority = Authority.from_json(kept.read_text())
-        if authority.to_json() != kept.read_text():
+        authority = Authority.from_json(file.read_text())
+        if authority.to_json() != file.read_text():
             # An earlier version had fewer.
-            _write(kept, authority.to_json())
+            _write(file, authority.to_json())
         return authority
     except (ValueError, TypeError, KeyError) as error:
         # Not made anew: the broker keeps the log under the name of the account that these keys are of.
         raise KeysDamaged(
-            f"{kept} is damaged ({error}). It holds the keys of the cluster, by which its log is found: put "
+            f"{file} is damaged ({error}). It holds the keys of the cluster, by which its log is found: put "
             "the copy from your backup in its place. Without one, remove the whole folder of the cluster"
         ) from None
 

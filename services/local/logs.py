@@ -57,14 +57,14 @@ def last_lines(path: Path) -> list[str]:
 
 def last_failures(folder: Path) -> list[str]:
     """For each program that failed, the last line in which it says why."""
-    found = []
+    rows = []
     for path in sorted(folder.glob("*.log")):
         with path.open("rb") as file:
             file.seek(max(path.stat().st_size - TAIL_BYTES, 0))
             lines = file.read().decode(errors="replace").splitlines()
         failures = [line for line in lines if FAILURE.search(line)]
-        found += [f"  {path.stem}: {failures[-1]}"] if failures else []
-    return found
+        rows += [f"  {path.stem}: {failures[-1]}"] if failures else []
+    return rows
 
 
 def ends(folder: Path) -> dict[Path, int]:
@@ -74,10 +74,10 @@ def ends(folder: Path) -> dict[Path, int]:
 
 def refusals(folder: Path, since: Mapping[Path, int]) -> list[str]:
     """What programs said, after some ends of their logs, of settings with which they do not start."""
-    found = []
+    rows = []
     for path in sorted(folder.glob("*.log")):
         with path.open("rb") as file:
             file.seek(_still(path, since.get(path, 0)))
             lines = file.read(TAIL_BYTES).decode(errors="replace").splitlines()
-        found += [f"  {path.stem}: {line}" for line in lines if re.search(REFUSAL, line)][:1]
-    return found
+        rows += [f"  {path.stem}: {line}" for line in lines if re.search(REFUSAL, line)][:1]
+    return rows

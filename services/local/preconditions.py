@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from dataclasses import asdict
+from typing import Any
 
 from services.kit.disk_space import size_in_words, space_at
 from services.kit.hosts_named import is_loopback
@@ -13,6 +14,9 @@ from services.local.processes import is_supervisor
 INITIAL_PASSWORD = "STEADFAST_INITIAL_PASSWORD"  # noqa: S105 - the name of a variable
 ROOM_TO_START = 64 << 20
 """Bytes that must be free for a first start: empty streams, five databases, some output."""
+
+WITH_SECRETS = ("settings", "pools_content")
+"""Fields of a plan that are not shown: they may hold keys of a store, or of a registry."""
 
 
 class CannotStart(Exception):
@@ -26,11 +30,12 @@ def is_running(home: Home) -> bool:
 
 def check_alike(plan: Plan, home: Home, *, fresh: bool) -> None:
     """Raise `CannotStart`, with what differs, when a cluster that runs is not what is wanted."""
-    before, wanted = (asdict(one) if one else {} for one in (home.plan(), plan))
+    before, wanted = (asdict(candidate) if candidate else {} for candidate in (home.plan(), plan))
     changes = [
-        f"  {name}: {before.get(name)!r} -> {value!r}"
+        change
         for name, value in wanted.items()
         if before.get(name) != value
+        for change in _changes(name, before.get(name), value)
     ]
     changes += ["  data: kept -> forgotten"] if fresh else []
     if changes:
@@ -40,6 +45,18 @@ def check_alike(plan: Plan, home: Home, *, fresh: bool) -> None:
             + "\nTo replace it, which ends what runs in it: --force. To start another one beside it, give it "
             "another name and another port (--name, --port; det: --cluster-name, --master-port)"
         )
+
+
+def _changes(name: str, before: Any, wanted: Any) -> list[str]:
+    """What differs in a field of a plan, a line each; values that may be secrets are not shown."""
+    if name not in WITH_SECRETS:
+        return [f"  {name}: {before!r} -> {wanted!r}"]
+    before = before or {}
+    return [
+        f"  {name}.{key}: {'new' if key not in before else 'changed' if key in wanted else 'gone'}"
+        for key in sorted({*before, *wanted})
+        if before.get(key) != wanted.get(key)
+    ]
 
 
 def check_space(home: Home) -> None:
@@ -58,9 +75,11 @@ def check_password(plan: Plan, home: Home, password: str, *, fresh: bool = False
 
     What holds for one that has run before its gateway knows, and says; with `fresh` that is forgotten.
     """
-    told = password or plan.settings.get(INITIAL_PASSWORD) or plan.settings.get(f"{INITIAL_PASSWORD}_FILE")
-    known = not fresh and (home.path / "databases" / "gateway.db").exists()
-    if told or is_loopback(plan.host) or known:
+    given_password = (
+        password or plan.settings.get(INITIAL_PASSWORD) or plan.settings.get(f"{INITIAL_PASSWORD}_FILE")
+    )
+    has_users = not fresh and (home.path / "databases" / "gateway.db").exists()
+    if given_password or is_loopback(plan.host) or has_users:
         return
     raise CannotStart(
         f"other machines reach a cluster that listens on {plan.host}, and its users 'admin' and 'determined' "

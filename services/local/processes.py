@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from services.kit import host_processes
 from services.local.home import Wish
 
 FIRST_PAUSE_S = 0.05
@@ -99,6 +100,12 @@ class Child:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
 
+    def reload(self) -> None:
+        """Ask the program, if it runs, to read its files anew; it must know SIGHUP."""
+        if self._process is not None and self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.send_signal(signal.SIGHUP)
+
 
 def tell(text: str) -> None:
     """Say something to whoever reads the supervisor's output; on a full disk it is lost."""
@@ -114,11 +121,7 @@ def _die_with_parent() -> None:
 
 def is_alive(pid: int) -> bool:
     """Whether a process of that number runs (a zombie does not)."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return _answers(pid)
-    return state != "Z"
+    return host_processes.started(pid) is not None or _answers(pid)
 
 
 def is_supervisor(pid: int) -> bool:

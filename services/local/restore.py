@@ -78,15 +78,15 @@ def checked(source: Path) -> Manifest:
         raise CannotBackUp(f"{source / LIST} is damaged: {error}") from None
     if manifest.form != FORM:
         raise CannotBackUp(f"{source} has form {manifest.form}, this version reads {FORM}: update Steadfast")
-    wrong = [name for name, known in manifest.files.items() if _differs(source / name, known)]
+    wrong = [name for name, entry in manifest.files.items() if _differs(source / name, entry)]
     if wrong:
-        told = ", ".join(wrong[:TOLD]) + (", ..." if len(wrong) > TOLD else "")
-        raise CannotBackUp(f"{source} is half a backup, or damaged: {told}; nothing was done")
+        names = ", ".join(wrong[:TOLD]) + (", ..." if len(wrong) > TOLD else "")
+        raise CannotBackUp(f"{source} is half a backup, or damaged: {names}; nothing was done")
     return manifest
 
 
-def _differs(path: Path, known: object) -> bool:
-    return not path.is_file() or entry_of(path) != known
+def _differs(path: Path, entry: object) -> bool:
+    return not path.is_file() or entry_of(path) != entry
 
 
 def _refuse_what_is_there(home: Home, storage: Path, source: Path) -> None:
@@ -116,8 +116,8 @@ def _write_plan(home: Home, made: Home, source: Path, manifest: Manifest, port: 
 def _put_streams_in(made: Home, source: Path, manifest: Manifest) -> None:
     """Have a broker of the restored keys write the log where the cluster's own will find it."""
     authority = write_keys(made.folder("secrets"))
-    with broker.held_port() as one, broker.held_port() as other:
-        port, monitor = broker.port_of(one), broker.port_of(other)
+    with broker.held_port() as client_port, broker.held_port() as other:
+        port, monitor = broker.port_of(client_port), broker.port_of(other)
         config = broker.write_config(
             made.folder("broker"), port=port, monitor_port=monitor, authority=authority
         )

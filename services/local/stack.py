@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from det_contracts import ids
@@ -27,12 +27,12 @@ MONITOR_PORT = 8222
 ROUTE_PORT = 6222
 
 
-def main() -> None:
+def main(words: Sequence[str] | None = None) -> None:
     """Prepare; S3's address and keys come from `STEADFAST_S3_*`."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--keys", type=Path, required=True, help="folder with one folder per kind of process")
-    parser.add_argument("--store", type=Path, required=True, help="where the broker keeps the log")
-    parser.add_argument("--listen", required=True, help="address and port of the broker")
+    parser.add_argument("--keys", type=Path, help="folder with one folder per kind of process")
+    parser.add_argument("--store", type=Path, help="where the broker keeps the log")
+    parser.add_argument("--listen", help="address and port of the broker")
     parser.add_argument("--monitor-port", type=int, default=MONITOR_PORT)
     parser.add_argument("--brokers", help="names of several, with commas; they keep the log together")
     parser.add_argument("--route-port", type=int, default=ROUTE_PORT, help="where brokers reach one another")
@@ -40,9 +40,12 @@ def main() -> None:
         parser.add_argument(f"--tls-{part}", type=Path, help=f"PEM file of the broker, as it sees it: {what}")
     parser.add_argument("--worker", action="append", default=[], help="id of one to write credentials for")
     parser.add_argument("--bucket", help="bucket to make in the S3 store")
-    args = parser.parse_args()
+    args = parser.parse_args(words)
+    if not args.bucket and not (args.keys and args.store and args.listen):
+        parser.error("--keys, --store and --listen belong together; without them there is only --bucket")
     try:
-        _write_files(args)
+        if args.keys:
+            _write_files(args)
     except KeysDamaged as error:
         sys.exit(str(error))
     if args.bucket:

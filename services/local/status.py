@@ -54,15 +54,15 @@ def ask(port: int) -> list[str]:
 
 def show(home: Home, plan: Plan) -> int:
     """Print every program and what is wrong with it; returns the exit status."""
-    found = look(home)
-    if not found:
+    programs = look(home)
+    if not programs:
         print(f"cluster '{home.name}' is not running")
         return NOT_RUNNING
     workers = workers_here(plan.address, home.authority(plan))
     here = "the gateway does not answer" if workers is None else f"{workers} workers"
     print(f"cluster '{home.name}' at port {plan.port}: {here}")
-    for one in found:
-        print(f"{one.name:14} {one.pid:8}  {'well' if not one.wrong else one.wrong[0]}")
-        for line in one.wrong[1:]:
+    for program in programs:
+        print(f"{program.name:14} {program.pid:8}  {'well' if not program.wrong else program.wrong[0]}")
+        for line in program.wrong[1:]:
             print(f"{'':25}{line}")
-    return WRONG if any(one.wrong for one in found) else WELL
+    return WRONG if any(program.wrong for program in programs) else WELL

@@ -24,7 +24,7 @@ async def take_out(connection: Client, stream: str, write: Callable[[bytes], obj
     Raises `CannotCopy`.
     """
     inbox = connection.new_inbox()
-    heard = await connection.subscribe(inbox, pending_bytes_limit=-1)
+    subscription = await connection.subscribe(inbox, pending_bytes_limit=-1)
     try:
         wanted = {"deliver_subject": inbox, "no_consumers": True, "chunk_size": CHUNK}
         answer = await ask(connection, f"STREAM.SNAPSHOT.{stream}", wanted)
@@ -32,7 +32,7 @@ async def take_out(connection: Client, stream: str, write: Callable[[bytes], obj
             raise CannotCopy(
                 f"the broker does not give stream {stream}: {answer['error'].get('description')}"
             )
-        while (message := await heard.next_msg(timeout=ANSWER_S)).data:
+        while (message := await subscription.next_msg(timeout=ANSWER_S)).data:
             write(message.data)
             if message.reply:
                 await message.respond(b"")
@@ -43,14 +43,14 @@ async def take_out(connection: Client, stream: str, write: Callable[[bytes], obj
     except AWAY as error:
         raise CannotCopy(f"the broker broke off stream {stream}: {error!r}") from error
     finally:
-        await heard.unsubscribe()
+        await subscription.unsubscribe()
     return {"config": answer["config"], "state": answer["state"]}
 
 
-async def put_in(connection: Client, stream: str, known: dict[str, Any], source: BinaryIO) -> None:
+async def put_in(connection: Client, stream: str, configuration: dict[str, Any], source: BinaryIO) -> None:
     """Make a stream of what `take_out` wrote; raises `CannotCopy`, also where there is such a stream."""
     try:
-        answer = await ask(connection, f"STREAM.RESTORE.{stream}", known)
+        answer = await ask(connection, f"STREAM.RESTORE.{stream}", configuration)
         _check(stream, answer)
         to = answer["deliver_subject"]
         while chunk := source.read(CHUNK):
@@ -58,11 +58,11 @@ async def put_in(connection: Client, stream: str, known: dict[str, Any], source:
             if reply.data:
                 _check(stream, msgspec.json.decode(reply.data))
         reply = await connection.request(to, b"", timeout=ANSWER_S)
-        found = msgspec.json.decode(reply.data)
-        _check(stream, found)
+        reply_body = msgspec.json.decode(reply.data)
+        _check(stream, reply_body)
     except AWAY as error:
         raise CannotCopy(f"the broker broke off taking stream {stream}: {error!r}") from error
-    ends, last = found["state"]["last_seq"], known["state"]["last_seq"]
+    ends, last = reply_body["state"]["last_seq"], configuration["state"]["last_seq"]
     if ends != last:
         raise CannotCopy(f"stream {stream} ends at {ends} as it was put in, not at {last}")
 

@@ -9,25 +9,29 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
-import yaml
-
-from services.kit import broker
+from services.kit import broker, pools_file
 from services.kit.hosts_named import is_loopback
+from services.kit.settings import BadSettings
 from services.local import log_rotation
+from services.local.batch_staging import BatchStaging
 from services.local.broker_care import BrokerCare
+from services.local.certificate_care import keep_certificates
 from services.local.home import Home, Plan, Wish
 from services.local.keys import write_keys, write_worker
 from services.local.on_demand import end_all
 from services.local.processes import Child, Program, tell
 
 RUN_AS = "STEADFAST_WORKER_RUN_AS"
-SERVICES = ("intake", "searcher", "scheduler", "metrics", "checkpoints", "gateway")
+SERVICES = ("intake", "searcher", "scheduler", "metrics", "checkpoints", "webhooks", "gateway")
 ARCHIVE = "archive"
 """Runs where `STEADFAST_ARCHIVE` names a place."""
 PROVISIONER = "provisioner"
 """Runs where a pool of the file with the pools gets workers by itself."""
+POOLS = "pools.json"
+"""The file with the pools, where the plan itself says them."""
 WITHOUT_DATABASE = ("intake", ARCHIVE, PROVISIONER)
 
 
@@ -100,6 +104,7 @@ class Cluster:
             self.log_folder,
             port=self._ports["broker"],
             monitor_port=self._ports["monitor"],
+            host=self.plan.broker_host,
             authority=self._authority,
             tls=broker.Tls(shown.certificate, shown.key, shown.authority) if shown is not None else None,
         )
@@ -113,34 +118,37 @@ class Cluster:
 
     def _environment(self, name: str) -> dict[str, str]:
         home, plan = self.home, self.plan
-        found = dict(os.environ) | {
-            "STEADFAST_NATS_URL": f"{'tls' if self.plan.tls else 'nats'}://127.0.0.1:{self._ports['broker']}",
+        set_variables = dict(os.environ) | {
+            "STEADFAST_NATS_URL": plan.broker_url(self._ports["broker"]),
             "STEADFAST_NATS_CREDENTIALS": str(self._credentials(name)),
             "STEADFAST_BLOBS": str(home.folder("blobs")),
             "STEADFAST_CLUSTER_ID": home.secret("cluster-id").read_text(),
             "STEADFAST_CLUSTER_NAME": plan.name,
         }
         if self._certificates is not None:
-            found["STEADFAST_TLS_CA"] = str(self._certificates.authority)
+            set_variables["STEADFAST_TLS_CA"] = str(self._certificates.authority)
         if name in self._ports:
-            found["STEADFAST_HEALTH_PORT"] = str(self._ports[name])
+            set_variables["STEADFAST_HEALTH_PORT"] = str(self._ports[name])
         if name in self.services and name not in WITHOUT_DATABASE:
-            found["STEADFAST_DATABASE_URL"] = f"sqlite:///{home.folder('databases') / name}.db"
+            set_variables["STEADFAST_DATABASE_URL"] = f"sqlite:///{home.folder('databases') / name}.db"
         if name in self.services:
-            found["STEADFAST_LOG_DISK"] = str(self.log_folder)
+            set_variables["STEADFAST_LOG_DISK"] = str(self.log_folder)
         if name == "gateway":
-            found |= self._gateway()
+            set_variables |= self._gateway()
+        if name == "webhooks":
+            set_variables["STEADFAST_SEALING_KEY"] = str(home.secret("sealing-key"))
+            set_variables["STEADFAST_PUBLIC_URL"] = plan.address
         if name == "scheduler":
-            found["STEADFAST_TASK_KEY"] = str(self.home.secret("task-key"))
+            set_variables["STEADFAST_TASK_KEY"] = str(self.home.secret("task-key"))
         if name in ("gateway", "scheduler", PROVISIONER) and plan.pools_file:
-            found["STEADFAST_POOLS"] = plan.pools_file
+            set_variables["STEADFAST_POOLS"] = plan.pools_file
         if name == PROVISIONER:
-            found |= self._of_workers()
-            found["STEADFAST_PROVISIONER_HOME"] = str(self.on_demand)
-            found["STEADFAST_WORKER_SIGNING"] = str(home.folder("secrets") / "worker-signing.json")
+            set_variables |= self._of_workers()
+            set_variables["STEADFAST_PROVISIONER_HOME"] = str(self.on_demand)
+            set_variables["STEADFAST_WORKER_SIGNING"] = str(home.folder("secrets") / "worker-signing.json")
         if name not in self.services:
-            found |= self._worker(name)
-        return found | self._reach() | plan.settings
+            set_variables |= self._worker(name)
+        return set_variables | self._reach() | plan.settings
 
     def _credentials(self, name: str) -> Path:
         secrets = self.home.folder("secrets")
@@ -166,11 +174,11 @@ class Cluster:
 
     def _gateway(self) -> dict[str, str]:
         password = self.home.first_password()
-        found = {"STEADFAST_INITIAL_PASSWORD_FILE": str(password)} if password is not None else {}
+        set_variables = {"STEADFAST_INITIAL_PASSWORD_FILE": str(password)} if password is not None else {}
         if self._certificates is not None:
-            found["STEADFAST_TLS_CERT"] = str(self._certificates.certificate)
-            found["STEADFAST_TLS_KEY"] = str(self._certificates.key)
-        return found | {
+            set_variables["STEADFAST_TLS_CERT"] = str(self._certificates.certificate)
+            set_variables["STEADFAST_TLS_KEY"] = str(self._certificates.key)
+        return set_variables | {
             "STEADFAST_HOST": self.plan.host,
             "STEADFAST_PORT": str(self.plan.port),
             "STEADFAST_TOKEN_KEY": str(self.home.secret("token-key")),
@@ -210,12 +218,20 @@ class Cluster:
         return self.home.folder("logs") / f"{name}.log"
 
 
+def _with_pools_file(plan: Plan, home: Home) -> Plan:
+    """The plan, with a file for what it says of pools itself."""
+    if not plan.pools_content:
+        return plan
+    home.write(POOLS, plan.pools_content)
+    return replace(plan, pools_file=str(home.path / POOLS))
+
+
 def _grows(plan: Plan) -> bool:
     """Whether a pool gets workers by itself. A file that makes no sense is the scheduler's to refuse."""
     try:
-        found = yaml.safe_load(Path(plan.pools_file).read_text()) if plan.pools_file else {}
-        return any(pool.get("provider") for pool in found.get("resource_pools") or ())
-    except (OSError, yaml.YAMLError, AttributeError, TypeError):
+        content = pools_file.read(Path(plan.pools_file)) if plan.pools_file else {}
+        return any(pool.get("provider") for pool in content.get("resource_pools") or ())
+    except (BadSettings, AttributeError, TypeError):
         return False
 
 
@@ -228,6 +244,7 @@ def worker_ids(plan: Plan) -> list[str]:
 async def supervise(plan: Plan, home: Home) -> None:
     """Start everything, keep it running, and stop it in reverse order when this task is cancelled."""
     pids: dict[str, int] = {"supervisor": os.getpid()}
+    plan = _with_pools_file(plan, home)
 
     def note(name: str, pid: int) -> None:
         pids[name] = pid
@@ -247,17 +264,25 @@ async def supervise(plan: Plan, home: Home) -> None:
         tasks = [asyncio.create_task(child.keep_running()) for child in children]
         care = BrokerCare(children[0].end, cluster.port("monitor"), cluster.log_folder)
         tasks.append(asyncio.create_task(care.keep()))
+        staging = BatchStaging(cluster.log_folder)
+        tasks.append(asyncio.create_task(staging.keep()))
         tasks.append(asyncio.create_task(log_rotation.keep_small(home.folder("logs"))))
+        tasks.append(
+            asyncio.create_task(keep_certificates(lambda: home.certificates(plan), children[0].reload))
+        )
         try:
             await asyncio.gather(*tasks)
         except asyncio.CancelledError:
             # Workers first: they end trials and say so while the broker still listens.
             first = 1 + len(cluster.services)
-            await asyncio.gather(*(one.stop() for one in children if one.program.name == PROVISIONER))
+            await asyncio.gather(
+                *(member.stop() for member in children if member.program.name == PROVISIONER)
+            )
             on_demand = asyncio.to_thread(end_all, cluster.on_demand)
             await asyncio.gather(on_demand, *(child.stop() for child in children[first:]))
             for group in (children[1:first], children[:1]):
                 await asyncio.gather(*(child.stop() for child in group))
+            staging.clear()
             (home.path / "processes.json").unlink(missing_ok=True)
             raise
 

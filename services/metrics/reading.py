@@ -12,10 +12,10 @@ from det_contracts import subjects
 from det_contracts.envelope import Recorded, Unknown
 from det_contracts.nesting import is_too_deep
 from det_contracts.reports import ReportBatch, report_id
+from services.kit.database import storable
 from services.kit.log import Stored
 from services.metrics.domain import Judged
 from services.metrics.reports.tables import ROWS_PER_BATCH
-from services.metrics.values import storable
 
 replace = msgspec.structs.replace
 LARGEST = 2**31 - 1

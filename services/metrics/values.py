@@ -24,8 +24,3 @@ def finite(value: Any) -> float | None:
     """The value as a finite number; None for anything else."""
     found = number(value)
     return found if found is not None and math.isfinite(found) else None
-
-
-def storable(text: str) -> str:
-    """The text without NUL characters, which PostgreSQL does not store."""
-    return text.replace("\0", "\u2400") if "\0" in text else text

@@ -33,7 +33,7 @@ from services.scheduler.rights import directory
 
 RULES = Rules(
     owner="scheduler",
-    fold_version=3,
+    fold_version=5,
     state=State,
     evolve=with_people(evolve),
     react=react,

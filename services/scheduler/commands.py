@@ -23,7 +23,8 @@ from det_contracts.events import scheduler
 from det_contracts.problems import invalid, not_found, precondition
 from det_contracts.provisioning import ReportWorkers
 from services.kit.idempotency import once
-from services.kit.quotas.limits import check_jobs
+from services.kit.pool_bindings import check_pool
+from services.kit.quotas.limits import check_jobs, name_of
 from services.kit.quotas.usage import Account
 from services.kit.rules import Call, Ruling
 from services.scheduler.domain import Allocation, Pool, State, Worker
@@ -140,6 +141,7 @@ def submit_task(state: State, command: SubmitTask, call: Call) -> Ruling:
         raise invalid("priority must be between 1 and 99")
     if command.pool not in state.pools and command.pool != "default":
         raise unknown_pool(state, command.pool)
+    check_pool(state, command.pool, command.workspace_id, name_of(state, command.workspace_id))
     check_jobs(state, state.owed, Account(command.user, -command.workspace_id))
     totals = state.totals.get("all")
     number = (totals.tasks if totals else 0) + 1

@@ -32,4 +32,4 @@ def forgotten(state: State, now: float) -> Iterator[TaskForgotten | WorkerForgot
 
 def _away(found: Iterable[tuple[Any, ...]], state: State) -> Iterator[tuple[float, str]]:
     """Without those that a run still has a share of."""
-    return ((until, id) for until, id in found if not state.index.held_on(id))
+    return ((until, id) for until, id in found if not state.places.held_on(id))

@@ -3,25 +3,19 @@
 Absence is the one fact that nobody states, so this watch, outside the pure rules, turns it into a
 command; what follows from it is decided by the log alone.
 
-Silence counts only while somebody listened. With the broker away, or this process, nobody hears anybody: so
-the count begins anew with the first look at which this replica leads, the broker answers, and all that the
-log and the inbox of workers held by then is folded.
+Silence counts only while somebody listened (`services/kit/listening.py`).
 """
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Callable, Iterable
 
 from nats.aio.msg import Msg
 
 from det_contracts import subjects
-from det_contracts.problems import Refused
-from services.kit.log import NotConfirmed
+from services.kit.listening import Listening, report_while_leading
 from services.kit.parts import Parts
 from services.kit.process_metrics import Reading
-from services.kit.rules import Call
 from services.kit.since_boot import since_boot
 from services.scheduler.commands import GiveUp, ReportSilence
 from services.scheduler.domain import State
@@ -49,12 +43,11 @@ class Watch:
         self._lost_since: dict[tuple[str, str], float] = {}
         """Since when each part of an allocation, by worker, is lost and not over, and its host can know
         it."""
-        self._looked_at = since_boot()
-        self.begin_again()
+        self._listening = Listening(patience_s / 2, since_boot())
 
     def begin_again(self) -> None:
         """Nobody listened until now: whoever was not heard has not been silent."""
-        self._since = since_boot()
+        self._listening.begin_again(since_boot())
 
     async def on_beat(self, message: Msg) -> None:
         """A heartbeat: `heartbeat.<worker id>`, in it the session."""
@@ -75,16 +68,13 @@ class Watch:
         Nobody is silent before this watch itself has listened for as long as its patience, without a gap.
         """
         now = since_boot()
-        if now - self._looked_at > self._patience_s / 2:
-            # This process stood still, or its machine slept.
-            self._since = now
-        self._looked_at = now
+        self._listening.look(now)
         self._forget_unknown(state, now)
         reports = []
         for worker in state.workers.values():
             self._forget_others(worker.id, worker.session, now)
             heard = self._heard.get(worker.id, {}).get(worker.session, 0.0)
-            quiet = now - max(heard, self._met[worker.id][1], self._since)
+            quiet = now - max(heard, self._met[worker.id][1], self._listening.since)
             if worker.presence == "here" and quiet > self._patience_s:
                 reports.append(ReportSilence(worker.id, worker.session, quiet))
         return reports
@@ -94,12 +84,12 @@ class Watch:
         now = since_boot()
         lost = {
             (id, member.worker_id): state.allocations[id].fence_s
-            for id in sorted(state.index.out_of_touch)
+            for id in sorted(state.places.out_of_touch)
             for member in state.allocations[id].members
             if member.lost and not member.over and self._host_can_know(id, member.worker_id)
         }
         self._lost_since = {part: self._lost_since.get(part, now) for part in lost}
-        waited = {part: now - max(at, self._since) for part, at in self._lost_since.items()}
+        waited = {part: now - max(at, self._listening.since) for part, at in self._lost_since.items()}
         return [
             GiveUp(*part, waited[part]) for part, fence_s in lost.items() if waited[part] > fence_s + GRACE_S
         ]
@@ -130,31 +120,17 @@ async def watch(parts: Parts, patience_s: float, told: Callable[[str], bool]) ->
     listening = Watch(patience_s, told)
     parts.measures.read(lambda: listening.readings(parts.runner.state))
     await parts.connection.subscribe(subjects.heartbeat("*"), cb=listening.on_beat)
-    while True:
-        await asyncio.sleep(LOOK_EVERY_S)
-        if not (parts.leading() and await _has_read_all(parts)):
-            listening.begin_again()
-            continue
-        state = parts.runner.state
-        reports: list[ReportSilence | GiveUp] = [*listening.silent(state), *listening.given_up(state)]
-        await asyncio.gather(*(_report(parts, report) for report in reports))
 
+    def reports(state: State) -> Iterable[tuple[str, ReportSilence | GiveUp]]:
+        for silence in listening.silent(state):
+            yield f"silence-{silence.session}", silence
+        for part in listening.given_up(state):
+            yield f"silence-{part.allocation_id}", part
 
-async def _has_read_all(parts: Parts) -> bool:
-    """Whether the broker answers, and what the log and the inbox held when it did is folded."""
-    try:
-        for stream in (subjects.WITNESS, subjects.CONTROL):
-            _, end = await parts.journal.bounds(stream)
-            await parts.runner.reach(end, PATIENCE_S, stream)
-    except (NotConfirmed, Refused):
-        return False
-    return True
-
-
-async def _report(parts: Parts, report: ReportSilence | GiveUp) -> None:
-    about = report.session if isinstance(report, ReportSilence) else report.allocation_id
-    call = Call(f"silence-{about}", time.time())
-    try:
-        await parts.runner.command(report, call, PATIENCE_S)
-    except Refused:
-        return
+    await report_while_leading(
+        parts,
+        every_s=LOOK_EVERY_S,
+        within_s=PATIENCE_S,
+        begin_again=lambda _: listening.begin_again(),
+        reports=reports,
+    )

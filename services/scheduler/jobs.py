@@ -12,6 +12,9 @@ from det_contracts.commands import ChangeJob
 from det_contracts.events import scheduler
 from det_contracts.ids import job_id
 from det_contracts.problems import Problem, Refused, invalid, not_found, precondition
+from services.kit.authz.people import workspace_of
+from services.kit.pool_bindings import check_pool
+from services.kit.quotas.limits import name_of
 from services.kit.rules import Call, Ruling
 from services.scheduler.domain import Job, State
 from services.scheduler.domain.state import place_in_line
@@ -67,6 +70,10 @@ def _take_pool(state: State, job: Job, command: ChangeJob) -> Job:
         return job
     if pool not in state.pools:
         raise unknown_pool(state, pool)
+    home = state.homes.get(job.experiment_id)
+    if home is not None:
+        space = home.workspace_id or workspace_of(state, home.project_id)
+        check_pool(state, pool, space, name_of(state, space))
     return replace(job, pool=pool, position="")
 
 

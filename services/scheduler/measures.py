@@ -38,5 +38,5 @@ def _slots(state: State) -> Counter[tuple[str, str]]:
 
 
 def _taken(state: State, worker: Worker) -> dict[int, bool]:
-    taken = state.index.taken_on(worker.id)
+    taken = state.places.taken_on(worker.id)
     return {slot.id: slot.id in taken for slot in worker.slots}

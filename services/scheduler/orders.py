@@ -45,7 +45,7 @@ TokenOf = Callable[[str], str]
 
 def parts_on(state: State, worker_id: str) -> list[tuple[Allocation, Member]]:
     """What a worker has and is not over, in the order of assignment."""
-    held = [state.allocations[id] for id in state.index.held_on(worker_id)]
+    held = [state.allocations[id] for id in state.places.held_on(worker_id)]
     found = [(one, m) for one in held for m in one.members if m.worker_id == worker_id and not m.over]
     return sorted(found, key=lambda pair: (pair[0].assigned, pair[0].id))
 

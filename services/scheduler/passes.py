@@ -84,7 +84,7 @@ class _Free:
 
     def take(self, share: Share, rank: int) -> scheduler.Part:
         if share.agent_id not in self._slots:
-            worker, taken = self._state.workers[share.agent_id], self._state.index.taken_on(share.agent_id)
+            worker, taken = self._state.workers[share.agent_id], self._state.places.taken_on(share.agent_id)
             self._slots[worker.id] = [
                 slot.id for slot in worker.slots if slot.id not in taken and worker.slot_switch(slot.id).open
             ]

@@ -12,20 +12,17 @@ resource_pools:
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
 from det_contracts.commands import ConfigurePools
 from det_contracts.events.scheduler import PoolSettings
-from services.kit.settings import BadSettings
+from services.kit import pools_file
 from services.scheduler.providers import read_provider
 
-_NAME = re.compile(r"[A-Za-z0-9_-]+")
 _ON_LOST = ("on_lost", "fence_after_s")
 _POOL_FIELDS = {
     "pool_name", "description", "scheduler", "provider", "max_aux_containers_per_agent", *_ON_LOST,
@@ -40,15 +37,9 @@ _SCHEDULER_FIELDS = {"type", "fitting_policy", "allow_heterogeneous_fits", "pree
 
 def read_pools(path: Path) -> ConfigurePools:
     """The pools of a file. Raises `BadSettings` with every problem and where it is."""
-    try:
-        found = yaml.safe_load(path.read_text()) or {}
-    except (OSError, yaml.YAMLError) as error:
-        raise BadSettings(f"cannot read the resource pools in {path}: {error}") from None
     problems: list[str] = []
-    command = _pools(found, problems) if isinstance(found, dict) else None
-    if command is None or problems:
-        told = problems or ["expected a mapping with `resource_pools`"]
-        raise BadSettings(f"{path} does not make sense:\n" + "\n".join(f"  {p}" for p in told))
+    command = _pools(pools_file.read(path), problems)
+    pools_file.refuse(path, problems)
     return command
 
 
@@ -101,10 +92,8 @@ def _settings(
 
 
 def _bad_name(at: str, name: str, seen: Mapping[str, Any]) -> Iterable[str]:
-    if not name:
-        yield f"{at}.pool_name: resource pool name cannot be empty"
-    elif not _NAME.fullmatch(name):
-        yield f"{at}.pool_name: '{name}' may have letters, digits, '_' and '-' only"
+    if problem := pools_file.problem_of_name(name):
+        yield f"{at}.pool_name: {problem}"
     elif name in seen:
         yield f"{at}.pool_name: '{name}' is given twice"
 

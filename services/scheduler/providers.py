@@ -1,14 +1,14 @@
 """How a pool of the configuration file gets workers by itself: the block `provider` of a pool.
 
 provider:
-  type: slurm                       # or: process
+  type: slurm                       # or: kubernetes, process
   slots_per_instance: 4             # slots that one worker will offer
   min_instances: 0
   max_instances: 8
   max_idle_agent_period: 20m        # without work for so long it is given back
   max_agent_starting_period: 20m    # within this time of its start it must have registered
   notice_period: 2m                 # so long before its host is taken away its tasks are asked to leave
-  slurm: {partition: gpu}           # what only this engine knows: docs/guides/slurm.md
+  slurm: {partition: gpu}           # what only this engine knows: docs/guides/slurm.md, kubernetes.md
 """
 
 from __future__ import annotations

@@ -44,9 +44,9 @@ def _says_more(seen: SeenWorker, one: Provisioned) -> bool:
 
 def provisioning(state: State, query: Provisioning) -> list[dict[str, Any]]:
     """The pools that get workers by themselves, and the workers that they have asked for."""
-    asked = {one.pool for one in state.provisioned.values()}
-    pools = [name for name, pool in state.pools.items() if pool.settings.provider or name in asked]
-    return [_pool(state, name) for name in sorted(pools)]
+    names = state.pools if query.pool is None else {query.pool} & state.pools.keys()
+    growing = (name for name in names if state.pools[name].settings.provider or state.provisioned_as(name))
+    return [_pool(state, name) for name in sorted(growing)]
 
 
 def _pool(state: State, name: str) -> dict[str, Any]:

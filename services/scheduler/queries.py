@@ -41,7 +41,7 @@ def waiting(state: State, query: Waiting) -> dict[str, str]:
             id for pool, book in state.index.books.items() for id in (*book.waiting, *_kept_out(state, pool))
         ]
     else:
-        ids = [id for id in state.index.of_job(query.experiment_id) if _waits(state.allocations[id])]
+        ids = [id for id in state.places.of_job(query.experiment_id) if _waits(state.allocations[id])]
     explained = Explained(state)
     return {id: explained.why(state.allocations[id]) for id in ids[:MOST_EXPLAINED]}
 
@@ -94,7 +94,7 @@ def _queue(state: State, pool: str, explained: Explained) -> list[dict[str, Any]
 
 
 def _row(state: State, job: Job, info: JobInfo, explained: Explained) -> dict[str, Any]:
-    mine = state.index.of_job(job.experiment_id)
+    mine = state.places.of_job(job.experiment_id)
     first = next((state.allocations[id] for id in mine if _waits(state.allocations[id])), None)
     row: dict[str, Any] = msgspec.to_builtins(job)
     return row | {
@@ -119,14 +119,14 @@ def pools(state: State, query: Pools) -> list[dict[str, Any]]:
 
 def _pool(state: State, name: str, workers: list[Worker]) -> dict[str, Any]:
     pool = state.pools[name]
-    held = [state.allocations[id] for w in workers for id in state.index.held_on(w.id)]
+    held = [state.allocations[id] for w in workers for id in state.places.held_on(w.id)]
     return {
         "name": name,
         "description": pool.description,
         "settings": msgspec.to_builtins(pool.settings),
         "workers": len(workers),
         "slots": sum(len(w.slots) for w in workers),
-        "slots_used": sum(len(state.index.taken_on(w.id)) for w in workers),
+        "slots_used": sum(len(state.places.taken_on(w.id)) for w in workers),
         "aux_used": sum(a.slots == 0 for a in held),
         "jobs": state.line.count(name),
         "growth": supply_of(state, name),

@@ -29,7 +29,7 @@ def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
     return ()
 
 
-def due(state: State, since: float = 0.0) -> float | None:
+def due(state: State) -> float | None:
     """The earliest due time that has not been stated as passed."""
     waits = (state.due, state.pauses_due, state.provisioned_due, state.retries_due)
     firsts = (one.first() for one in waits)
@@ -37,7 +37,7 @@ def due(state: State, since: float = 0.0) -> float | None:
     return min([*times, *forgetting.due(state)], default=None)
 
 
-def expire(state: State, now: float, since: float = 0.0) -> Sequence[Any]:
+def expire(state: State, now: float) -> Sequence[Any]:
     """Facts about due times that have come, of each kind the earliest first; the next few follow these."""
     late = (scheduler.DeadlinePassed(id, due_at) for due_at, id in state.due.upto(now))
     silent = (scheduler.PauseOver(trial_id, due_at) for due_at, trial_id in state.pauses_due.upto(now))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from det_contracts.news import AskBest, AskMetadata, AskOperations
 from det_contracts.queries import PreviewSearch
 from services.kit.authz.commands import judged
@@ -12,6 +14,8 @@ from services.kit.rules import Rules
 from services.kit.script_questions import News, hear_scripts
 from services.searcher.commands import COMMANDS
 from services.searcher.domain import State, evolve
+from services.searcher.domain.roots import ROOTS
+from services.searcher.heartbeats import watch
 from services.searcher.measures import readings
 from services.searcher.news import say_best, say_metadata, say_operations
 from services.searcher.preview import PREVIEW
@@ -21,8 +25,9 @@ from services.searcher.rights import directory
 
 RULES = Rules(
     owner="searcher",
-    fold_version=2,
+    fold_version=4,
     state=State,
+    roots=ROOTS,
     evolve=with_people(evolve),
     react=react,
     commands=judged(COMMANDS, directory),
@@ -33,6 +38,12 @@ RULES = Rules(
 
 
 async def _beside(parts: Parts) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(_answer_scripts(parts))
+        tasks.create_task(watch(parts))
+
+
+async def _answer_scripts(parts: Parts) -> None:
     news = News(parts.saver)
     await parts.runner.ready.wait()
     await hear_scripts(

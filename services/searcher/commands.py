@@ -18,14 +18,25 @@ from det_contracts.commands import (
 from det_contracts.events import searcher
 from det_contracts.problems import invalid, not_found, precondition
 from det_contracts.states import OVER, STOPPING, TERMINAL
+from services.kit.authz.people import workspace_of
 from services.kit.idempotency import once
-from services.kit.quotas.limits import check_jobs
+from services.kit.pool_bindings import check_pool
+from services.kit.quotas.limits import check_jobs, name_of
 from services.kit.quotas.usage import Account
 from services.kit.rules import Call, Ruling
 from services.searcher.custom import post_operations
 from services.searcher.domain import Experiment, State
 from services.searcher.methods import MethodError, newest, start, unavailable
-from services.searcher.unmanaged import create_trial, end_trial, open_run, refuse_pause
+from services.searcher.unmanaged import (
+    ReportScriptHeard,
+    ReportScriptSilent,
+    create_trial,
+    end_trial,
+    open_run,
+    refuse_pause,
+    report_heard,
+    report_silent,
+)
 
 
 def create_experiment(state: State, command: CreateExperiment, call: Call) -> Ruling:
@@ -34,6 +45,7 @@ def create_experiment(state: State, command: CreateExperiment, call: Call) -> Ru
     if known is not None:
         return Ruling(value=known.id)
     if not command.unmanaged:
+        _check_pool(state, command)
         check_jobs(state, state.owed, Account(command.user, command.project_id))
         _check_search(command.config)
     totals = state.totals.get("all")
@@ -58,6 +70,12 @@ def create_experiment(state: State, command: CreateExperiment, call: Call) -> Ru
     if command.activate or command.unmanaged:
         events.append(searcher.ExperimentActivated(id, reason))
     return Ruling(events, id)
+
+
+def _check_pool(state: State, command: CreateExperiment) -> None:
+    """Raises `Refused` for a pool that is bound to other workspaces."""
+    space = workspace_of(state, command.project_id)
+    check_pool(state, command.config["resources"]["resource_pool"] or "default", space, name_of(state, space))
 
 
 def _check_search(config: dict[str, Any]) -> None:
@@ -141,14 +159,24 @@ _CHANGES = {
 
 def _refuse_unless_terminal(experiment: Experiment) -> None:
     if experiment.state not in TERMINAL:
-        raise precondition("Experiment is not in terminal state.")
+        raise precondition(
+            f"Experiment is not in terminal state. Experiment {experiment.id} is {experiment.state}: wait "
+            "until it has ended, or cancel or kill it first"
+        )
 
 
 def _refuse_unless_open(experiment: Experiment) -> None:
     if experiment.state in TERMINAL:
-        raise precondition("experiment in terminal state")
+        raise precondition(
+            f"experiment in terminal state: experiment {experiment.id} is {experiment.state} and will not "
+            "run again. Create a new experiment from its configuration; searcher.source_trial_id lets that "
+            "begin with the checkpoint of one of its trials"
+        )
     if experiment.state not in ("ACTIVE", "PAUSED"):
-        raise precondition(f"experiment in incompatible state {experiment.state}")
+        raise precondition(
+            f"experiment in incompatible state {experiment.state}: experiment {experiment.id} is being "
+            "stopped or deleted"
+        )
 
 
 def revise_experiment(state: State, command: ReviseExperiment, call: Call) -> Ruling:
@@ -181,4 +209,6 @@ COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {
     CreateTrial: once(create_trial, searcher.CreationKept),
     OpenRun: open_run,
     EndTrial: end_trial,
+    ReportScriptSilent: report_silent,
+    ReportScriptHeard: report_heard,
 }

@@ -11,5 +11,9 @@ from services.searcher.domain import State
 def readings(state: State) -> Iterable[Reading]:
     """How many experiments and trials are in which state."""
     for name, what in (("experiments", "Experiments by state"), ("trials", "Trials by state")):
-        counted = {(state_,): count for (of, state_), count in state.counts.items() if of == name and count}
+        counted = {
+            (key.removeprefix(f"{name} "),): tally.count
+            for key, tally in state.tallies.items()
+            if key.startswith(f"{name} ") and tally.count
+        }
         yield Reading(name, what, ("state",), counted)

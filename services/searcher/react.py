@@ -6,8 +6,8 @@ that ended, end it, ask for slots, take slots back. For an experiment: stop it, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import chain, islice, takewhile
+from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 from det_contracts import ids
@@ -182,30 +182,15 @@ def _wish(experiment: Experiment, trial: Trial, state: Life) -> tuple[int, str]:
     return (NOTHING if state in ("ACTIVE", "STOPPING_COMPLETED") else LEAVE), reason
 
 
-def due(state: State, since: float = 0.0) -> float | None:
-    """The earliest time at which a run that gave up must have left, or an unmanaged one have been heard.
-
-    An unmanaged one has all its patience from `since` on, when somebody began to listen.
-    """
-    late, silent = state.due.first(), state.silences.first()
-    times = [late[0]] if late is not None else []
-    times += [_silent_at(state, silent[0], silent[1], since)] if silent is not None else []
-    return min(times, default=None)
+def due(state: State) -> float | None:
+    """The earliest time at which a run that gave up must have left."""
+    first = state.due.first()
+    return None if first is None else first[0]
 
 
-def _silent_at(state: State, due_at: float, trial_id: int, since: float) -> float:
-    return max(due_at, since + state.trials[trial_id].patience_s)
-
-
-def expire(state: State, now: float, since: float = 0.0) -> Sequence[Any]:
-    """Facts about such times that have come, of each kind the earliest first; the next few follow these."""
-    late = ((at, id, OVERDUE) for at, id in state.due.upto(now))
-    silent = ((at, id, SILENT) for at, id in _silent(state, now, since))
+def expire(state: State, now: float) -> Sequence[Any]:
+    """Facts about such times that have come, the earliest first; the next few follow these."""
     return [
-        searcher.TrialOverdue(id, state.timers[id].run, due_at, reason)
-        for due_at, id, reason in islice(chain(late, silent), AT_ONCE)
+        searcher.TrialOverdue(id, state.timers[id].run, due_at, OVERDUE)
+        for due_at, id in islice(state.due.upto(now), AT_ONCE)
     ]
-
-
-def _silent(state: State, now: float, since: float) -> Iterable[tuple[float, int]]:
-    return takewhile(lambda one: _silent_at(state, one[0], one[1], since) <= now, state.silences.upto(now))

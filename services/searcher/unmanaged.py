@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from det_contracts import ids
 from det_contracts.commands import CreateTrial, EndTrial, OpenRun
 from det_contracts.events import searcher
@@ -22,6 +24,42 @@ from services.searcher.domain.unmanaged import is_lost
 
 SILENT = "nothing was heard of its script for too long"
 AGAIN = "its script is heard again"
+
+
+class ReportScriptSilent(msgspec.Struct, frozen=True, tag="report_script_silent"):
+    """From the watch beside the searcher: nothing was heard of a trial's script for its patience."""
+
+    trial_id: int
+    run: int
+    silent_s: float
+    user: str = "searcher"
+
+
+def report_silent(state: State, command: ReportScriptSilent, call: Call) -> Ruling:
+    """Take a run for lost, unless it is over, or the log gives it more time."""
+    trial, timer = state.trials.get(command.trial_id), state.timers.get(command.trial_id)
+    if trial is None or timer is None or not trial.patience_s:
+        return Ruling()
+    if trial.run != command.run or timer.due_at > call.at:
+        return Ruling()
+    due_at = call.at - command.silent_s + trial.patience_s
+    return Ruling([searcher.TrialOverdue(trial.id, trial.run, due_at, SILENT)])
+
+
+class ReportScriptHeard(msgspec.Struct, frozen=True, tag="report_script_heard"):
+    """From the same watch: a run gave a sign of life that nobody waited for."""
+
+    trial_id: int
+    run: int
+    user: str = "searcher"
+
+
+def report_heard(state: State, command: ReportScriptHeard, call: Call) -> Ruling:
+    """Take a run up again that was taken for lost; any other sign of life changes nothing."""
+    trial = state.trials.get(command.trial_id)
+    if trial is None or trial.run != command.run or not is_lost(trial):
+        return Ruling()
+    return Ruling(take_up(state, trial))
 
 
 def create_trial(state: State, command: CreateTrial, call: Call) -> Ruling:

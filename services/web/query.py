@@ -32,7 +32,7 @@ _UNSPECIFIED = ("", "UNSPECIFIED", "0")
 _INNER_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _FRACTION = re.compile(r"\.(\d+)")
 _ORDERS = {"": False, "UNSPECIFIED": False, "ASC": False, "DESC": True, "0": False, "1": False, "2": True}
-READ_HERE = ("/api/v1/", "/experiments/")
+READ_HERE = ("/api/v1/", "/experiments/", "/resources/")
 """Paths whose queries are read here; others are passed on as they came."""
 
 T = TypeVar("T")

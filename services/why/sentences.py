@@ -11,7 +11,17 @@ from typing import Any
 import msgspec
 
 from det_contracts import codec
-from det_contracts.events import archive, checkpoints, gateway, metrics, scheduler, searcher, trial, worker
+from det_contracts.events import (
+    archive,
+    checkpoints,
+    gateway,
+    metrics,
+    scheduler,
+    searcher,
+    trial,
+    webhooks,
+    worker,
+)
 from det_contracts.states import ENDS_IN
 from services.kit.quotas.sizes import in_bytes
 from services.why.history import History, about
@@ -75,6 +85,24 @@ def _quota(e: gateway.QuotaSet) -> str:
         f"{in_bytes(e.storage_bytes)} of checkpoints" if e.storage_bytes is not None else "",
     ]
     return ", ".join(filter(None, limits)) or "any number of slots, jobs and checkpoints"
+
+
+def _bound(e: gateway.PoolBound) -> str:
+    if not e.workspaces:
+        return f"pool {e.pool} was opened to all workspaces"
+    told = ", ".join(map(str, e.workspaces[:20]))
+    more = f" and {len(e.workspaces) - 20} more" if len(e.workspaces) > 20 else ""
+    return f"pool {e.pool} was bound to workspaces {told}{more}: no others may submit to it"
+
+
+def _delivery_due(e: webhooks.DeliveryDue, _: Name) -> str:
+    what = f"that experiment {e.experiment.id} is {e.experiment.state}" if e.experiment else "of a test"
+    return f"webhook {e.webhook_id} is to be told {what}"
+
+
+def _delivery_tried(e: webhooks.DeliveryTried, _: Name) -> str:
+    how = "failed" if e.problem else "succeeded"
+    return f"attempt {e.attempt} of a delivery to webhook {e.webhook_id} {how}"
 
 
 def _slots(count: int) -> str:
@@ -266,6 +294,7 @@ SENTENCES: dict[type, Sentence] = {
     gateway.GroupSet: lambda e, _: f"group '{e.name}' was described: {len(e.members)} members",
     gateway.GroupRemoved: lambda e, _: f"group {e.group_id} was removed",
     gateway.RolesSet: lambda e, _: f"{e.holder.replace('-', ' ')} holds {_grants(e.grants)}",
+    gateway.PoolBound: lambda e, _: _bound(e),
     gateway.QuotaSet: lambda e, _: f"{e.holder.replace('-', ' ')} may have {_quota(e)}",
     gateway.AuthzSet: lambda e, _: f"rights are judged by {'roles' if e.mode == 'rbac' else 'ownership'}",
     gateway.WorkspaceSet: lambda e, _: f"workspace '{e.name}' was {_described(e)}",
@@ -283,9 +312,14 @@ SENTENCES: dict[type, Sentence] = {
         f"checkpoint {e.checkpoint} is version {e.number} of model {e.model_id}"
     ),
     checkpoints.VersionRemoved: lambda e, _: f"version {e.version_id} of model {e.model_id} was removed",
+    webhooks.WebhookSet: lambda e, _: f"webhook {e.webhook_id} tells {e.host} of experiments",
+    webhooks.WebhookRemoved: lambda e, _: f"webhook {e.webhook_id} was removed",
+    webhooks.DeliveryDue: _delivery_due,
+    webhooks.DeliveryTried: _delivery_tried,
+    webhooks.DeliveryGivenUp: lambda e, _: f"a delivery to webhook {e.webhook_id} was given up",
     gateway.TemplateRemoved: lambda e, _: f"template '{e.name}' was removed",
     **dict.fromkeys(
-        (owner.CreationKept for owner in (searcher, scheduler, checkpoints, gateway)),
+        (owner.CreationKept for owner in (searcher, scheduler, checkpoints, webhooks, gateway)),
         lambda e, _: f"{_number(e.value)} was made for the Idempotency-Key '{e.key}'",
     ),
 }

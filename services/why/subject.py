@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from det_contracts.envelope import Recorded
-from det_contracts.events import checkpoints, scheduler, searcher, trial, worker
+from det_contracts.events import checkpoints, gateway, scheduler, searcher, trial, worker
 from services.why.history import History, Thing
 from services.why.links import OF_POOL, OF_WORKER, around, experiment, experiment_of
 
@@ -135,7 +135,7 @@ def _worker(history: History, subject: Subject) -> list[Recorded | None]:
 def _pool(history: History, subject: Subject) -> list[Recorded | None]:
     """What is newest of each worker that it asked for, and of the pool itself."""
     things = [Thing("pool", subject.id)]
-    kinds = (scheduler.PoolConfigured, scheduler.EngineReported)
+    kinds = (scheduler.PoolConfigured, scheduler.EngineReported, gateway.PoolBound)
     found = [history.newest(things, (kind,), where=lambda e: e.pool == subject.id) for kind in kinds]
     newest = {r.event.worker_id: r for r in history.events if _asked_by(r.event, subject.id)}
     return [*found, *newest.values()]

@@ -5,6 +5,7 @@ import pytest
 
 from det_contracts import ids
 from det_contracts.events import checkpoints, metrics, scheduler, searcher, trial
+from det_contracts.problems import Refused
 from det_contracts.queries import Checkpoints
 from services.checkpoints import react as rules
 from services.checkpoints.app import RULES
@@ -199,7 +200,7 @@ def test_what_is_said_of_unknown_trials_passes_by(fold):
     fold.given(stored("a", 1, of=7), validated(1, 0.5, of=7), settled(7), experiment(), created(1))
     assert fold.state.checkpoints == {}
     fold.given(stored("b", 1, experiment_id=99))
-    assert ask(fold)[0]["experiment_id"] == 1
+    assert ask(fold, trial_id=1)[0]["experiment_id"] == 1
 
 
 def test_validations_without_a_checkpoint_are_forgotten_once_a_trial_is_settled(three):
@@ -219,7 +220,8 @@ def test_many_go_in_portions(fold, monkeypatch):
 
 def test_rows_and_filters(three):
     three.given(experiment(2), created(2, of=2), stored("z", 5, of=2, experiment_id=2))
-    assert [row["uuid"] for row in ask(three)] == ["a", "b", "c", "z"]
+    with pytest.raises(Refused, match="name uuids, a trial or an experiment"):
+        ask(three)
     assert [row["uuid"] for row in ask(three, trial_id=2)] == ["z"]
     assert [row["uuid"] for row in ask(three, experiment_id=1, uuids=["z", "c", "a", "?"])] == ["a", "c"]
     assert (

@@ -169,7 +169,7 @@ def test_a_rebuild_counts_the_same_and_a_view_counts_by_itself(stored):
     stored.store("a", 600)
     stored.store("b", 4, trial_id=2)
     state = stored.state
-    names = ("experiments", "trials", "checkpoints", "homes", "quotas", "people", "people_names")
+    names = ("experiments", "trials", "checkpoints", "homes", "quotas", "people", "people_names", "weights")
     again = State(**{name: dict(getattr(state, name)) for name in names})
     assert (again.owed.by_owner, again.owed.by_place) == (state.owed.by_owner, state.owed.by_place)
     view = view_of(state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 
 import pytest
@@ -11,6 +12,7 @@ from det_contracts import queries, subjects
 from det_contracts.events.searcher import ExperimentActivated, ExperimentCreated
 from tests.gateway import stories as story
 from tests.gateway.harness import Harness
+from tests.gateway.longest_turn import LongestTurn
 from tests.gateway.talking import lines_of
 
 
@@ -31,6 +33,14 @@ def gateway(tmp_path):
     harness.let_in()
     yield harness
     harness.close()
+
+
+@pytest.fixture
+def longest_turn(monkeypatch):
+    """What the loop has spent most processor time on; `check` it at the end."""
+    longest = LongestTurn(asyncio.Handle._run)
+    monkeypatch.setattr(asyncio.Handle, "_run", lambda handle: longest.timed(handle))
+    return longest
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import httpx
 
 from det_contracts import codec, commands, queries, subjects
 from det_contracts.commands import Answer
-from det_contracts.problems import Refused
+from det_contracts.problems import Refused, unavailable
 from services.catalogue.catalogue import Catalogue
 from services.catalogue.newest import Newest
 from services.catalogue.peers import Peers
@@ -41,6 +41,7 @@ from services.kit.snapshot_store import DatabaseSaver
 from services.live import Live
 from services.people import tokens
 from services.scheduler.app import RULES as SCHEDULER
+from services.webhooks.app import RULES as WEBHOOKS
 from tests.fixtures.databases import open_sqlite
 
 OF_TASKS = (commands.SubmitTask, commands.StopTask, commands.StateIdle)
@@ -55,6 +56,9 @@ class StandIn:
 
     def __init__(self) -> None:
         self.commands: list[Any] = []
+        self.said: list[tuple[str, bytes]] = []
+        """What was said and is not stored."""
+        self.deaf = False
         self.on_command: Callable[[Any], Any] = lambda command: None
         self.position: Callable[[], int] = lambda: 0
         self.values: dict[type, Any] = {
@@ -74,6 +78,8 @@ class StandIn:
             self.values[query] = partial(self._answered, SCHEDULER)
         for query in (queries.StorageUsed, queries.StorageRefusal):
             self.values[query] = partial(self._answered, CHECKPOINTS)
+        for query in (queries.Webhooks, queries.Deliveries):
+            self.values[query] = partial(self._answered, WEBHOOKS)
 
     def _answered(self, rules: Any, query: Any) -> Any:
         """What a service's own rules answer at this end of the log."""
@@ -103,6 +109,8 @@ class StandIn:
             return Answer(position, value)
         if commands.OWNER_OF[type(command)] == "checkpoints":
             return await self._ruled(CHECKPOINTS, command)
+        if commands.OWNER_OF[type(command)] == "webhooks":
+            return await self._ruled(WEBHOOKS, command)
         of_task = isinstance(command, commands.ChangeJob) and command.experiment_id < 0
         if isinstance(command, OF_TASKS) or of_task:
             return await self._ruled(SCHEDULER, command)
@@ -110,6 +118,11 @@ class StandIn:
         if asyncio.iscoroutine(value):
             value = await value
         return Answer(self.position(), value)
+
+    async def say(self, subject: str, body: bytes) -> None:
+        if self.deaf:
+            raise unavailable("the message bus cannot be reached; try again")
+        self.said.append((subject, body))
 
     async def query(self, query: Any, *, min_position: int = 0, stream: str = subjects.CONTROL) -> Answer:
         value = self.values[type(query)]

@@ -9,7 +9,7 @@ import time
 import msgspec
 
 from det_contracts import codec, commands
-from det_contracts.events import checkpoints, gateway, scheduler, searcher
+from det_contracts.events import checkpoints, gateway, scheduler, searcher, webhooks
 from det_contracts.problems import Problem, Refused, unavailable
 from services.checkpoints.app import RULES as CHECKPOINTS
 from services.gateway.app import RULES as GATEWAY
@@ -20,11 +20,12 @@ from services.people import tokens
 from services.people.commands.templates import template_id
 from services.scheduler.app import RULES as SCHEDULER
 from services.searcher.app import RULES as SEARCHER
+from services.webhooks.app import RULES as WEBHOOKS
 from tests.gateway import stories as story
 from tests.gateway.harness import KEY, TASK_KEY
 
 replace = msgspec.structs.replace
-RULES = {rules.owner: rules for rules in (SEARCHER, SCHEDULER, CHECKPOINTS, GATEWAY)}
+RULES = {rules.owner: rules for rules in (SEARCHER, SCHEDULER, CHECKPOINTS, WEBHOOKS, GATEWAY)}
 USERS = {"olga": 3, "egon": 4, "vera": 5, "wanda": 6, "gone": 7, "victor": 8}
 DECIDED = "may be decided"
 """What a command is answered that its owner would take up: nothing changes while strangers come and go."""
@@ -45,6 +46,7 @@ VALUES = {
     "external_id": "e",
     "group_id": "2",
     "holder": "user-3",
+    "webhook_id": "1",
     "workspace_id": "2",
     "session_id": "s",
     "token_id": "t",
@@ -85,6 +87,7 @@ def furnish(world, *more):
         gateway.GroupSet(group_id=2, name="crew", members=(3,), reason="made by admin"),
         gateway.ProjectSet(project_id=2, workspace_id=2, name="Digits", **place),
         _template(),
+        _webhook(),
         story.worker_here(slots=8),
         *olgas_experiments(),
         *more,
@@ -109,6 +112,11 @@ def furnish(world, *more):
 def _template():
     id = template_id("digits")
     return gateway.TemplateSet(template_id=id, name="digits", config={}, workspace_id=2, reason="made")
+
+
+def _webhook():
+    told = {"kind": "DEFAULT", "host": "h", "url": "https://h/", "signing_key": "k", "triggers": ()}
+    return webhooks.WebhookSet(webhook_id=1, user="admin", reason="made by admin", **told)
 
 
 def olgas_experiments():

@@ -8,13 +8,13 @@ import jsonschema
 import pytest
 
 from det_contracts import queries
-from det_contracts.events import scheduler
+from det_contracts.events import scheduler, webhooks
 from services.gateway.http.document import document
 from services.gateway.http.server import application
 from tests.gateway import stories as story
 
 IDS = {"experiment_id": "1", "trial_id": "1", "id": "1", "user_id": "1", "uuid": "c-1", "agent_id": "w-1"}
-IDS |= {"name": "digits"}
+IDS |= {"name": "digits", "webhook_id": "1"}
 
 
 def own_task(number, kind):
@@ -45,6 +45,11 @@ def told(gateway):
     gateway.post("/api/v1/models", {"name": "digits"})
     gateway.post("/api/v1/templates", {"name": "digits", "config": {"name": "x"}})
     gateway.post("/api/v1/workspaces", {"name": "lab"})
+    hook = {"url": "https://h/", "triggers": [{"condition": {"state": "ERROR"}}]}
+    gateway.post("/api/v1/webhooks", hook)
+    gateway.given(
+        webhooks.DeliveryDue(delivery_id="d", webhook_id=1, occasion="TEST", happened_at=1.0, reason="tested")
+    )
     gateway.peers.values[queries.MetricNames] = {"validation": ["loss"]}
     return gateway
 

@@ -125,6 +125,6 @@ def test_the_migration_makes_the_tables_that_the_code_means(tmp_path):
     for name, table in meant.items():
         found = {column["name"]: column["nullable"] for column in inspector.get_columns(name)}
         assert found == {column.name: bool(column.nullable) for column in table.columns}
-        indexed = {column for index in inspector.get_indexes(name) for column in index["column_names"]}
-        assert indexed == {column.name for column in table.columns if column.index}
+        indexed = {tuple(index["column_names"]) for index in inspector.get_indexes(name)}
+        assert indexed == {tuple(column.name for column in index.columns) for index in table.indexes}
     opened.close()

@@ -122,3 +122,18 @@ def test_records_that_nothing_can_be_decided_about_are_listed(gateway):
     gateway.conditions.tell(conditions.DECISIONS_PARKED, {"trial 7": "nothing can be decided about trial 7"})
     (found,) = gateway.get("/api/v1/master/parked")["parked"]
     assert (found["about"], found["message"]) == ("trial 7", "nothing can be decided about trial 7")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "instead"),
+    [("PATCH", "/master/config", "STEADFAST_LOG_LEVEL"), ("POST", "/trial-source-info", "trial of its own")],
+)
+def test_what_is_not_offered_says_what_to_do_instead(gateway, method, path, instead):
+    gateway.log_in("admin")
+    told = gateway.refused(501, method, f"/api/v1{path}", {})
+    assert f"{method} /api/v1{path} is not offered" in told
+    assert instead in told
+
+
+def test_only_administrators_hear_of_the_configuration(gateway):
+    gateway.refused(403, "PATCH", "/api/v1/master/config", {"config": {"log": {"level": "debug"}}})

@@ -154,6 +154,25 @@ def test_who_hangs_up_takes_nobody_elses_answer_along():
     asyncio.run(story())
 
 
+def test_a_question_that_fails_is_told_to_those_who_asked_and_asked_anew():
+    async def story():
+        answers = iter([RuntimeError("a defect"), 9])
+
+        async def end():
+            await asyncio.sleep(0)
+            answer = next(answers)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        newest = Newest(end)
+        told = await asyncio.gather(newest.position(), newest.position(), return_exceptions=True)
+        assert [str(one) for one in told] == ["a defect"] * 2
+        assert await newest.position() == 9
+
+    asyncio.run(asyncio.wait_for(story(), 10))
+
+
 async def _until(true):
     while not true():
         await asyncio.sleep(0)

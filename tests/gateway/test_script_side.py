@@ -366,3 +366,19 @@ def test_what_is_over_or_never_was(busy):
     assert "invalid run id, 1 (reported) != 0 (expected)" in text
     early = metrics(loss=1) | {"trialRunId": 0}
     assert busy.post(f"{API}/trials/4/training_metrics", early) == {}
+
+
+def test_members_whose_containers_run_hear_of_one_another(busy):
+    path = f"{API}/allocations/1.r1.1/notify_container_running"
+
+    def notify(rank):
+        body = {"allocationId": "1.r1.1", "requestUuid": f"n{rank}", "numPeers": 2, "rank": rank}
+        return busy.client.post(path, json={**body, "nodeName": f"node{rank}", "data": {"rank": rank}})
+
+    async def both():
+        return await asyncio.gather(notify(0), notify(1))
+
+    one, other = busy.run(both())
+    assert one.json() == other.json() == {"data": [{"rank": 0}, {"rank": 1}]}
+    assert "requestUuid is missing" in busy.refused(400, "POST", path, {"numPeers": 2, "data": {}})
+    busy.refused(404, "POST", path.replace("1.r1.1", "1.r9.1"), {"requestUuid": "n", "numPeers": 1})

@@ -94,6 +94,16 @@ def reported(trials):
     return trials
 
 
+def test_an_export_of_all_has_no_columns_of_what_workers_sampled(reported):
+    summary = reported.peers.values[queries.TrialSummaries]["1"]["summary"]
+    summary["profile.process"] = {"cpu": {"type": "number"}}
+    header = reported.send("GET", EXPORT).text.splitlines()[0]
+    assert header == "trial_id,run,group,batches,time,acc,loss,note,only"
+    assert not any(one.profiled for one in reported.peers.asked if isinstance(one, queries.Reports))
+    header = reported.send("GET", EXPORT, params={"group": "profile.process"}).text.splitlines()[0]
+    assert header == "trial_id,run,group,batches,time,cpu"
+
+
 def test_export_as_csv(reported):
     answer = reported.send("GET", EXPORT)
     assert answer.headers["content-disposition"] == 'attachment; filename="trial-1-metrics.csv"'

@@ -149,6 +149,10 @@ def _row(id, group, steps, metrics, trial_id=1, archived=False):
     }
 
 
+def _is_asked(query, group):
+    return group == query.group if query.group else query.profiled or not group.startswith("profile.")
+
+
 def _serve_rows(gateway, rows):
     """Rows as the metrics service would answer: filtered, ordered, in pages."""
 
@@ -158,7 +162,7 @@ def _serve_rows(gateway, rows):
             row
             for row in sorted(rows, key=key)
             if row["trial_id"] in query.trial_ids
-            and query.group in (None, row["group"])
+            and _is_asked(query, row["group"])
             and (query.archived or not row["archived"])
             and (query.after is None or key(row) > tuple(query.after))
         ]
@@ -169,9 +173,7 @@ def _serve_rows(gateway, rows):
         found = [
             row
             for row in sorted(rows, key=key)
-            if query.group in (None, row["group"])
-            and not row["archived"]
-            and row["trial_id"] == query.trial_id
+            if _is_asked(query, row["group"]) and not row["archived"] and row["trial_id"] == query.trial_id
         ]
         # As many as fit into an answer: here, three.
         return {
@@ -193,6 +195,8 @@ def reported(search):
             _row(3, "training", 100, {"loss": 0.5}),
             _row(4, "validation", 100, {"loss": 0.3}),
             _row(5, "training", 70, {"loss": 0.1}, archived=True),
+            # Nobody reported this: the worker took it as a sample.
+            _row(6, "profile.process", 60, {"cpu": 0.5}),
         ],
     )
     return search

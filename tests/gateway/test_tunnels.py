@@ -197,6 +197,33 @@ def test_it_ends_with_the_session_and_with_the_task(front, gateway, monkeypatch)
     assert ends(one, lambda: gateway.append(event))
 
 
+@pytest.mark.parametrize("lost", ["the account", "the role"])
+def test_the_key_of_a_shell_lets_in_for_as_long_as_its_owner_may_use_it(front, gateway, monkeypatch, lost):
+    """A key cannot be taken back, so what it opens is looked at, at the door and while it is open."""
+    monkeypatch.setattr("services.web.tunnels.RECHECK_S", 0.02)
+    gateway.given(facts.UserSet(user_id=8, username="egon", reason="made"))
+    gateway.let_in("egon")
+    one = front("shell")
+    gateway.given(facts.RolesSet("user-8", (facts.Grant("Editor"),), "tried"))
+    events = {
+        "the account": facts.UserSet(user_id=8, username="egon", active=False, reason="left"),
+        "the role": facts.RolesSet("user-8", (), "left"),
+    }
+    if lost == "the role":
+        gateway.given(facts.AuthzSet("rbac", "tried"))
+
+    async def until_over():
+        async with one.joined(by="") as socket:
+            await socket.send("SSH-2.0")
+            assert await socket.recv() == "SSH-2.0"
+            await gateway.append(events[lost])
+            with pytest.raises(ConnectionClosed):
+                await socket.recv()
+
+    gateway.run(until_over())
+    assert refused_with(one, by="") == 401
+
+
 def test_what_the_task_refuses_is_refused(front):
     one = front("notebook")
     assert refused_with(one, "forbidden") == 403

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from det_contracts import codec, queries, subjects
-from det_contracts.events import searcher, trial
+from det_contracts.events import searcher
 from services.kit.rules import Call
 from services.metrics.app import RULES as METRICS
 from services.searcher.app import RULES as SEARCHER
@@ -138,16 +138,33 @@ def test_heartbeats_are_thinned_out(outside):
     running(outside)
     for _ in range(5):
         assert patch(outside) == "STATE_RUNNING"
-    assert said(outside, trial.Heartbeat) == [trial.Heartbeat(1, 1)]
+    assert outside.peers.said == [("alive.1", b"1")]
     outside.post(f"{API}/trials/1/start", {"resume": True})
     patch(outside)
-    assert said(outside, trial.Heartbeat)[1:] == [trial.Heartbeat(1, 2)]
+    assert outside.peers.said[1:] == [("alive.1", b"2")]
+
+
+def test_heartbeats_leave_nothing_in_the_log(outside):
+    running(outside)
+    before = {name: len(stream) for name, stream in outside.journal.streams.items()}
+    patch(outside)
+    assert outside.peers.said
+    assert {name: len(stream) for name, stream in outside.journal.streams.items()} == before
+
+
+def test_a_heartbeat_that_nobody_can_hear_is_said_again(outside):
+    running(outside)
+    outside.peers.deaf = True
+    assert "try again" in patch(outside, status=503)
+    outside.peers.deaf = False
+    patch(outside)
+    assert outside.peers.said == [("alive.1", b"1")]
 
 
 def test_whatever_a_script_says_is_a_sign_of_life(outside):
     running(outside)
     outside.post(f"{API}/trials/1/metrics", report(loss=0.5))
-    assert said(outside, trial.Heartbeat) == [trial.Heartbeat(1, 1)]
+    assert outside.peers.said == [("alive.1", b"1")]
 
 
 def test_the_operation_is_the_length_of_the_configuration(outside):

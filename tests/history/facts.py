@@ -12,8 +12,9 @@ from services.kit.records import read_event
 from services.metrics.app import RULES as METRICS
 from services.scheduler.app import RULES as SCHEDULER
 from services.searcher.app import RULES as SEARCHER
+from services.webhooks.app import RULES as WEBHOOKS
 
-ALL = {rules.owner: rules for rules in (SEARCHER, SCHEDULER, METRICS, CHECKPOINTS, GATEWAY)}
+ALL = {rules.owner: rules for rules in (SEARCHER, SCHEDULER, METRICS, CHECKPOINTS, WEBHOOKS, GATEWAY)}
 
 
 def fold(rules, streams):

@@ -22,7 +22,7 @@ from tests.history.recording import read
 FILE = Path(__file__).parent / "folds.json"
 HISTORY = Path(__file__).parent / "2026-11.jsonl.gz"
 STATES = {"gateway": "services.catalogue.domain.fold"}
-PEOPLE = {"searcher", "scheduler", "checkpoints"}
+PEOPLE = {"searcher", "scheduler", "checkpoints", "webhooks"}
 """Their rules fold people besides: `services.kit.authz.people`."""
 
 

@@ -1,5 +1,7 @@
 """What is let into the log, and what is not: each message by itself."""
 
+import json
+
 import msgspec
 import pytest
 
@@ -136,3 +138,48 @@ def test_a_value_may_nest_no_deeper_than_readers_follow():
 @pytest.mark.parametrize("trace", ["x" * 1000, "two\nlines", "ümlaut"])
 def test_no_header_is_handed_on_that_is_no_trace(trace):
     assert admit(message(PROGRESS, trace=trace), NOW).draft.trace == ""
+
+
+HERE = worker.WorkerRegistered(
+    worker_id="w1",
+    instance="i",
+    host="node-1",
+    session="s",
+    pool="default",
+    address="10.0.0.1",
+    version="1",
+    slots=(worker.Slot(0, "cuda", "GPU-1", "A100"), worker.Slot(1, "cuda", "GPU-2", "A100")),
+    reads_after=5,
+    running=("1.a.1",),
+)
+BEYOND = {
+    "a host of a megabyte": (HERE, {"host": "x" * 2**20}),
+    "an address with a NUL": (HERE, {"address": "10.0.0.1\0"}),
+    "a pool that no index takes": (HERE, {"pool": "\u6c34" * 3000}),
+    "100,000 slots": (HERE, {"slots": tuple(worker.Slot(n, "cpu", f"{n}", "x") for n in range(100_000))}),
+    "one slot twice": (HERE, {"slots": (HERE.slots[0], HERE.slots[0])}),
+    "a slot with a long name": (HERE, {"slots": (worker.Slot(0, "cuda", "x" * 10_000, "A100"),)}),
+    "a slot that no database counts": (HERE, {"slots": (worker.Slot(2**63, "cuda", "x", "A100"),)}),
+    "a run with a long name": (HERE, {"running": ("x" * 10_000,)}),
+    "a position beyond all": (HERE, {"reads_after": 2**63}),
+    "an exit code beyond all": (EXITED, {"exit_code": -(2**70)}),
+    "a book": (EXITED, {"message": "x" * 10_001}),
+    "an allocation with a NUL": (EXITED, {"allocation_id": "1.a\0.1"}),
+}
+
+
+@pytest.mark.parametrize(("event", "changes"), BEYOND.values(), ids=BEYOND)
+def test_what_a_worker_says_has_bounds(event, changes):
+    whole = msgspec.structs.replace(event, **changes)
+    assert admitted(message(event, subjects.witness_of_worker("w1")))
+    # As a hostile worker writes it: the codec of ours would not write every number.
+    assert refused(as_written(whole))
+
+
+def as_written(event):
+    kind = codec.kind_of(event)
+    data = {name: getattr(event, name) for name in event.__struct_fields__}
+    if "slots" in data:
+        data["slots"] = [msgspec.structs.asdict(slot) for slot in data["slots"]]
+    envelope = json.loads(message(EXITED).body) | {"name": kind.name, "version": kind.version, "data": data}
+    return Stored(subjects.witness_of_worker("w1"), 5, json.dumps(envelope).encode())

@@ -8,6 +8,8 @@ import pytest
 from det_contracts import subjects
 from services.intake.edge import Edge
 from services.intake.fair_queue import HELD, HELD_EACH, Turns, sender_of
+from services.intake.measures import IntakeMeasures
+from services.kit.log_memory import MemoryLog
 
 
 def test_senders_come_in_turn_and_each_in_its_own_order():
@@ -39,8 +41,8 @@ def test_one_sender_takes_a_part_of_the_room_alone():
         ("reports.12.loss", "trial 12"),
         ("witness.worker.w1", "worker w1"),
         (subjects.orders_heard("w1"), "worker w1"),
-        ("logs.1.r1", "logs 1"),
-        ("", " "),
+        (subjects.lines_of_worker("w1"), "lines w1"),
+        ("", "trial "),
     ],
 )
 def test_whose_a_message_is_its_subject_says(subject, sender):
@@ -74,7 +76,7 @@ def test_a_flood_of_one_sender_lets_another_one_through():
 
 async def _flood():
     connection = Slow()
-    edge = asyncio.create_task(Edge(connection).run())
+    edge = asyncio.create_task(Edge(connection, MemoryLog(), IntakeMeasures(subjects.INTAKE)).run())
     while subjects.at_edge(">") not in connection.heard:
         await asyncio.sleep(0)
     say = connection.heard[subjects.at_edge(">")]

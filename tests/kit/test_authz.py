@@ -38,9 +38,10 @@ from services.kit.testing import Fold
 from services.metrics.app import RULES as METRICS
 from services.scheduler.app import RULES as SCHEDULER
 from services.searcher.app import RULES as SEARCHER
+from services.webhooks.app import RULES as WEBHOOKS
 from tests.gateway import stories as story
 
-JUDGED = (SEARCHER, SCHEDULER, CHECKPOINTS, GATEWAY)
+JUDGED = (SEARCHER, SCHEDULER, CHECKPOINTS, WEBHOOKS, GATEWAY)
 
 
 def user(id, name, **more):

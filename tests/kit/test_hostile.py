@@ -10,9 +10,10 @@ import json
 from collections import defaultdict
 
 import pytest
+from nats.js.errors import NotFoundError
 
 from det_contracts import subjects
-from services.kit.credentials import OWNERS, mint_trial, trial_inbox, worker_inbox
+from services.kit.credentials import OF_OWNER, OWNERS, mint_trial, trial_inbox, worker_inbox
 from services.kit.lease import Lease
 from services.kit.log import Draft, Fence
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
@@ -42,7 +43,8 @@ def platform_subjects():
         "query.searcher.x",
     ]
     told = [subjects.orders(WORKER), subjects.orders(NEIGHBOUR), "health.look", "health.sign.searcher.x"]
-    return [*decided, *asked, *told, "$KV.leases.searcher", "heartbeat.w1", "logs.1.r", "witness.rest.12"]
+    other = ["$KV.leases.searcher", "heartbeat.w1", "alive.12", "logs.1.r", "witness.rest.12"]
+    return [*decided, *asked, *told, *other]
 
 
 def senders():
@@ -65,6 +67,7 @@ def senders():
             ("witness.worker", ""),
             ("control.worker", ".registered"),
             ("ask.worker", ".scheduler.holder"),
+            ("ask.worker", ".intake.lines"),
             ("heartbeat", ""),
             ("health.sign.worker", ""),
             ("orders.heard", ""),
@@ -178,7 +181,7 @@ class Platform:
             await self.log.append_batch(
                 [Draft(subject, b"orders of " + worker.encode(), worker)], fence=Fence(subject, 0)
             )
-        for pattern in ("command.>", "query.>", "ask.>", "health.>", "heartbeat.>"):
+        for pattern in ("command.>", "query.>", "ask.>", "health.>", "heartbeat.>", "alive.>"):
             await self.service.subscribe(pattern, cb=self._hear)
         await self.service.flush()
         return self
@@ -320,11 +323,15 @@ def test_a_worker_states_facts_and_signs_of_its_own_and_nothing_else(broker):
         table("worker w1", [*changed, *(f"heard by a service: {one}" for one in heard)])
         assert changed == {
             "WITNESS witness.worker.w1",
-            "LOGS logs.1.r",
             "ORDERS orders.heard.w1",
             "ORDERS last",
         }
-        assert set(heard) == {"ask.worker.w1.scheduler.holder", "heartbeat.w1", "health.sign.worker.w1"}
+        assert set(heard) == {
+            "ask.worker.w1.scheduler.holder",
+            "ask.worker.w1.intake.lines",
+            "heartbeat.w1",
+            "health.sign.worker.w1",
+        }
         assert not any(b"salt" in body or b"orders of w2" in body for _, body in mine.heard)
 
     run(broker, story)
@@ -378,6 +385,63 @@ def test_ids_of_others_and_batches_that_never_end_hold_up_nobody(broker):
         assert await platform.log.append(fact) == at + 1
 
     run(broker, story)
+
+
+def altered(told):
+    """What would make a stream forget, or say what it holds in others' names."""
+    republished = {"src": ">", "dest": "control.searcher.>"}
+    return [told | {"max_age": 10**12}, told | {"republish": republished}, told | {"subjects": ["any.>"]}]
+
+
+def test_no_service_but_the_intake_says_how_streams_are_and_none_takes_consumers_of_others(broker):
+    async def story(platform, enter):
+        for owner in OWNERS:
+            own = await enter(platform.broker.authority.service(owner), "_INBOX")
+            before = await platform.states()
+            for stream in HELD:
+                told = json.loads(before[f"{stream} config"])
+                for config in altered(told):
+                    body = json.dumps(config).encode()
+                    if owner != subjects.INTAKE:
+                        await own.say(f"$JS.API.STREAM.UPDATE.{stream}", body)
+                    await own.say(f"$JS.API.STREAM.CREATE.{stream}", body)
+                    mine = json.dumps(config | {"name": "MINE", "subjects": ["mine.>"]}).encode()
+                    await own.say("$JS.API.STREAM.CREATE.MINE", mine)
+                for what in ("DELETE", "PURGE", "SNAPSHOT", "LEADER.STEPDOWN"):
+                    if f"$JS.API.STREAM.{what}.{stream}" not in OF_OWNER.get(owner, ()):
+                        await own.say(f"$JS.API.STREAM.{what}.{stream}", b"{}")
+            for worker in (WORKER, NEIGHBOUR):
+                for what in ("DELETE", "PAUSE", "UNPIN", "MSG.NEXT"):
+                    await own.say(f"$JS.API.CONSUMER.{what}.ORDERS.{worker}", b"{}", "_INBOX.taken")
+            await own.settle()
+            assert await platform.states() == before, owner
+            with pytest.raises(NotFoundError):
+                await platform.service.jetstream().stream_info("MINE")
+            assert not any(b"orders of" in body for _, body in own.heard), owner
+
+    run(broker, story)
+
+
+def test_the_intake_brings_streams_to_their_settings_and_others_only_make_them(broker):
+    async def work():
+        operator = await broker.connect()
+        searcher = await broker.connect(broker.authority.service("searcher"))
+        intake = await broker.connect(broker.authority.service(subjects.INTAKE))
+        js = operator.jetstream()
+
+        async def kept():
+            return (await js.stream_info("LOGS")).config.max_bytes
+
+        await ensure_streams(searcher.jetstream(), keep_bytes=1 << 30, adjust=False)
+        assert await kept() == 1 << 30
+        await ensure_streams(searcher.jetstream(), keep_bytes=1 << 20, adjust=False)
+        assert await kept() == 1 << 30
+        await ensure_streams(intake.jetstream(), keep_bytes=1 << 20)
+        assert await kept() == 1 << 20
+        for connection in (operator, searcher, intake):
+            await connection.close()
+
+    asyncio.run(work())
 
 
 def test_nobody_but_its_owner_states_an_owners_facts(broker):

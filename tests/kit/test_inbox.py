@@ -17,7 +17,6 @@ class Lab:
         self.now = 100.0
         self.journal = MemoryLog()
         self.inbox = Inbox(self.journal, lambda: self.now)
-        self.inbox.begin()
 
     def says(self, number):
         """A script says something; how far the inbox goes now."""
@@ -53,20 +52,6 @@ def test_a_fact_that_was_admitted_counts_as_read(lab):
     fact = trial.Progressed(trial_id=1, run=1, units=1.0)
     lab.inbox.folded([Recorded(2, fact, "f", "trial:1", lab.now, witness=1)])
     assert lab.is_read()
-
-
-def test_silence_counts_from_when_all_was_read_first(lab):
-    lab.says(1)
-    lab.now = 3700.0
-    assert not lab.is_read()
-    assert lab.inbox.since == 100.0
-    lab.intake_reached(1)
-    lab.now = 3701.0
-    assert lab.is_read()
-    assert lab.inbox.since == 3701.0
-    lab.now = 3800.0
-    assert lab.is_read()
-    assert lab.inbox.since == 3701.0
 
 
 def test_while_the_broker_does_not_say_how_far_it_goes_nothing_is_late(lab, monkeypatch):

@@ -75,6 +75,18 @@ def test_a_loop_that_does_not_come_back_is_told_all_the_same(monkeypatch):
     assert not line["over"]
 
 
+def test_a_stall_that_was_the_machines_after_all_is_not_told():
+    """How long it waited for a processor is known in full only at its end."""
+
+    async def work():
+        watchdog = LoopWatchdog(LIMIT_S, lambda seconds: None)
+        watchdog._judge(2 * LIMIT_S, over=False)
+        watchdog._judge(LIMIT_S / 2, over=True)
+        return watchdog._told
+
+    assert not asyncio.run(work())
+
+
 def test_a_limit_of_0_starts_nothing():
     async def work():
         before = threading.active_count()

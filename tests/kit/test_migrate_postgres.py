@@ -15,7 +15,7 @@ from services.kit.database import POSITIONS, SNAPSHOTS, Database, upsert
 from services.kit.settings import BadSettings
 from services.kit.snapshot import Snapshot
 
-OWNERS = ("searcher", "scheduler", "metrics", "checkpoints", "gateway")
+OWNERS = ("searcher", "scheduler", "metrics", "checkpoints", "webhooks", "gateway")
 LARGE = 2**62
 
 

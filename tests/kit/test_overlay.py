@@ -57,8 +57,6 @@ def test_what_can_be_changed_in_place_is_copied_first():
 def test_every_service_folds_into_a_view_as_into_its_state(owner):
     """The recorded history, in pieces of forty events: each piece first into a view."""
     rules = ALL[owner]
-    if view_of(rules.state()) is None:
-        pytest.skip(f"{owner} decides one command a round: its state cannot be seen through")
     state = rules.state()
     events = recorded(rules)
     for start in range(0, len(events), 40):

@@ -1,7 +1,6 @@
 """Rounds: many commands at once, in turn with timers and reactions; what fails stops nobody else."""
 
 import asyncio
-import contextlib
 from dataclasses import dataclass, field
 
 import msgspec
@@ -15,8 +14,7 @@ from services.kit.command_queue import Pending, Waiting
 from services.kit.log import Draft, NotStored, OutcomeUnknown
 from services.kit.log_memory import MemoryLog
 from services.kit.rules import Call, Rules, Ruling
-from services.kit.runner import Runner
-from services.kit.snapshot_store import InMemory
+from tests.kit.running_runner import running_runner
 
 POISONED, UNREACTABLE, HUGE = 666, 667, 668
 
@@ -47,6 +45,9 @@ def evolve(state, recorded):
         case scheduler.DeadlinePassed(allocation_id=id):
             known = state.accounts.get(int(id), Account())
             state.accounts[int(id)] = msgspec.structs.replace(known, passed=1)
+        case trial.StatusSet(status=name):
+            state.names[name] = 1
+            return [("names", name)]
         case _:
             return ()
     return [("accounts", id)]
@@ -125,17 +126,8 @@ def draft(event, id):
     return Draft(codec.subject_of(event), codec.encode(event, id=id, actor="t", at=0.0), id)
 
 
-@contextlib.asynccontextmanager
-async def running(log, rules=RULES, **options):
-    runner = Runner(rules, log, InMemory(State), **options)
-    task = asyncio.create_task(runner.run())
-    try:
-        await asyncio.wait_for(runner.ready.wait(), 5)
-        yield runner
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
-        assert task.cancelled(), task.exception()
+def running(log, rules=RULES, **options):
+    return running_runner(log, rules, **options)
 
 
 async def until(true):
@@ -182,14 +174,14 @@ def test_a_client_that_never_stops_keeps_no_reaction_and_no_timer_waiting():
     async def work():
         log, now = MemoryLog(), 0.0
 
-        def expire(state, at, since):
+        def expire(state, at):
             return (
                 []
                 if state.accounts.get(9000, Account()).passed
                 else [scheduler.DeadlinePassed("9000", 100.0)]
             )
 
-        def due(state, since):
+        def due(state):
             return None if state.accounts.get(9000, Account()).passed else 100.0
 
         rules = Rules(**{**vars(RULES), "due": due, "expire": expire})
@@ -273,7 +265,10 @@ def test_a_command_without_end_is_given_up(monkeypatch):
     run(work)
 
 
-def test_what_the_log_cannot_take_is_refused_or_parked_and_others_go_on():
+def test_what_the_log_cannot_take_is_refused_or_parked_and_others_go_on(monkeypatch):
+    # Texts of commands have limits of their own; what is decided may be large nevertheless.
+    monkeypatch.setattr("services.kit.runner.bounds.check", lambda command: None)
+
     async def work():
         log = MemoryLog()
         async with running(log) as runner:
@@ -395,3 +390,18 @@ def test_commands_wait_in_turn_by_person():
         assert len(waiting) == 0
 
     run(work)
+
+
+@pytest.mark.parametrize("name", ["a\0b", "x" * 513, "\u6c34" * 4000])
+def test_a_name_that_no_database_looks_up_gets_into_no_log(name):
+    """Whichever command brings it: in the log it would stop everybody who saves it."""
+
+    async def work():
+        log = MemoryLog()
+        async with running(log) as runner:
+            with pytest.raises(Refused, match="choose a shorter one"):
+                await runner.command(Raw(trial.StatusSet(1, 1, name)), Call("1", 0.0))
+            await runner.command(Raw(trial.StatusSet(1, 1, "x" * 512)), Call("2", 0.0))
+        return [type(one) for one in events(log)]
+
+    assert asyncio.run(work()) == [Decision, trial.StatusSet]

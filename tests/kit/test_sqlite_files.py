@@ -34,7 +34,7 @@ def closed(path, rows=0):
     database.close()
     with sqlite3.connect(path) as connection:
         records = [(OWNER, "experiments", str(n), b"x" * 500) for n in range(rows)]
-        connection.executemany("insert into snapshots values (?, ?, ?, ?)", records)
+        connection.executemany("insert into snapshots (owner, kind, id, body) values (?, ?, ?, ?)", records)
     connection.close()
 
 
@@ -45,7 +45,7 @@ def killed(path, rows=0):
     one.execute("PRAGMA wal_autocheckpoint=0")
     with one:
         records = [(OWNER, "trials", str(n), b"x" * 500) for n in range(200)]
-        one.executemany("insert into snapshots values (?, ?, ?, ?)", records)
+        one.executemany("insert into snapshots (owner, kind, id, body) values (?, ?, ?, ?)", records)
     left = path.with_name("left.db")
     for ending in ("", "-wal"):
         shutil.copy(f"{path}{ending}", f"{left}{ending}")

@@ -15,10 +15,12 @@ from nats.errors import Error as NatsError
 
 from det_contracts import subjects
 from services.intake.edge import Edge, passed
+from services.intake.measures import IntakeMeasures
 from services.kit import client
 from services.kit.credentials import mint_trial, trial_inbox, worker_inbox
-from services.kit.log_jetstream import ensure_streams
+from services.kit.log_jetstream import JetStreamLog, ensure_streams
 from tests.fixtures.broker import RealBroker
+from tests.fixtures.lines import assigned, lines
 from tests.fixtures.three_brokers import ThreeBrokers
 from worker.order_feed import Hearing
 
@@ -62,7 +64,11 @@ HEADERS = [
     {"X": "y" * 200_000},
 ]
 SAID_BY_TRIAL = [subjects.witness_of_trial(TRIAL), subjects.reports(TRIAL)]
-SAID_BY_WORKER = [subjects.witness_of_worker(WORKER), subjects.logs("t"), subjects.orders_heard(WORKER)]
+SAID_BY_WORKER = [
+    subjects.witness_of_worker(WORKER),
+    subjects.lines_of_worker(WORKER),
+    subjects.orders_heard(WORKER),
+]
 ANSWERED_S, STORED_S = 1.0, 30.0
 
 
@@ -77,8 +83,10 @@ class World:
         replicas = len(getattr(self.brokers, "names", "1"))
         self.operator = await self.connect("operator", authority.operator())
         await ensure_streams(self.operator.jetstream(), replicas=replicas)
+        await JetStreamLog(self.operator).append(assigned("1.a.1", (WORKER,)))
         for number in (1, 2):
-            edge = Edge(await self.connect(f"edge-{number}", authority.service(subjects.INTAKE)))
+            connection = await self.connect(f"edge-{number}", authority.service(subjects.INTAKE))
+            edge = Edge(connection, JetStreamLog(connection), IntakeMeasures(subjects.INTAKE), shut_s=0.0)
             task = asyncio.create_task(edge.run())
             self._stack.callback(task.cancel)
         self.script, self.other = [
@@ -114,7 +122,8 @@ class World:
     async def say(self, sender: client.Client, subject: str, **options: object) -> dict:
         """What the stream answers; empty where nobody does."""
         with contextlib.suppress(NatsError, TimeoutError):
-            return json.loads((await sender.request(subject, b"x", timeout=ANSWERED_S, **options)).data)
+            body = lines("1.a.1", WORKER) if subject == SAID_BY_WORKER[1] else b"x"
+            return json.loads((await sender.request(subject, body, timeout=ANSWERED_S, **options)).data)
         return {}
 
     async def say_until_stored(self, sender: client.Client, subject: str) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import gc
+import json
 import socket
 import ssl
 import struct
@@ -192,8 +193,10 @@ def test_a_service_tells_an_impostor_nothing(impostor, made):
     assert b"CONNECT" not in heard
 
 
-def test_a_script_tells_an_impostor_nothing(impostor, made):
-    thread = BusThread([impostor.url], None, "_INBOX", made.authority.read_text())
+def test_a_script_tells_an_impostor_nothing(impostor, made, tmp_path):
+    told = tmp_path / "bus.json"
+    told.write_text(json.dumps({"ca": made.authority.read_text()}))
+    thread = BusThread([impostor.url], None, "_INBOX", told)
     thread.start()
     try:
         heard = impostor.first()
@@ -206,7 +209,7 @@ def test_a_script_tells_an_impostor_nothing(impostor, made):
 @pytest.mark.live
 def test_brokers_know_one_another_by_their_certificates(made, strangers, tmp_path):
     """Three of one authority find one another; one of another authority stays outside."""
-    import json
+
     import subprocess
 
     held = [held_port() for _ in range(12)]

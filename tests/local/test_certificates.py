@@ -1,11 +1,13 @@
 """The authority of a local cluster, and what its broker and gateway show."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from cryptography import x509
 
 from services.local import certificates
+from services.local.certificate_care import keep_certificates
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -66,3 +68,36 @@ def test_a_damaged_one_is_made_again(keep):
     made.authority.unlink()
     made = keep()
     shown(made).verify_directly_issued_by(x509.load_pem_x509_certificate(made.authority.read_bytes()))
+
+
+def test_it_is_renewed_while_the_cluster_runs_and_the_broker_reads_it(keep):
+    looks, shown_then = [NOW, NOW + timedelta(days=1), NOW + timedelta(days=340)], []
+
+    class Enough(Exception):
+        pass
+
+    def look():
+        if not looks:
+            raise Enough
+        return keep(now=looks.pop(0))
+
+    def reload_broker():
+        shown_then.append(shown(keep(now=NOW + timedelta(days=340))).not_valid_after_utc)
+
+    with pytest.raises(Enough):
+        asyncio.run(keep_certificates(look, reload_broker, 0.0))
+    assert shown_then == [NOW + timedelta(days=340 + certificates.CERTIFICATE_DAYS)]
+
+
+def test_a_disk_that_cannot_be_read_is_told_and_looked_at_again(keep, capsys):
+    looks = iter([lambda: keep(), OSError("no space left"), KeyboardInterrupt()])
+
+    def look():
+        now = next(looks)
+        if isinstance(now, BaseException):
+            raise now
+        return now()
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(keep_certificates(look, pytest.fail, 0.0))
+    assert "no space left" in capsys.readouterr().err

@@ -34,7 +34,7 @@ def test_ports_that_were_lost_are_chosen_again(tmp_path, capsys):
     Cluster(Plan(name="test"), home)
     (home.path / "ports.json").write_bytes(b"")
     Cluster(Plan(name="test"), home)
-    assert len(json.loads((home.path / "ports.json").read_text())) == 9
+    assert len(json.loads((home.path / "ports.json").read_text())) == 10
 
 
 def test_a_plan_of_a_later_version_is_understood_as_far_as_it_can_be(tmp_path):

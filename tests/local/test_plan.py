@@ -11,7 +11,7 @@ import time
 import pytest
 
 from services.kit import broker
-from services.local.__main__ import _parser
+from services.local.__main__ import _next_steps, _parser
 from services.local.home import Home, Plan, Wish
 from services.local.processes import Child, Program, is_alive
 from services.local.supervisor import Cluster, worker_ids
@@ -63,7 +63,7 @@ def test_ports_are_kept_from_strangers_and_can_be_listened_on_again_and_again(tm
     home = Home("test", tmp_path)
     cluster = Cluster(Plan(name="test", agents=2), home)
     ports = home.read("ports.json").values()
-    assert len(set(ports)) == len(ports) == 10
+    assert len(set(ports)) == len(ports) == 11
     with contextlib.ExitStack() as held:
         cluster.hold_ports(held)
         for port in ports:
@@ -122,3 +122,13 @@ def test_where_the_platform_may_read_and_delete(tmp_path, host, temporary):
         assert bool(environment["STEADFAST_STORAGE_ROOTS"]) == temporary
         # Those of other clusters of this user, too.
         assert environment["STEADFAST_PRIVATE_PATHS"] == str(tmp_path / "data" / "steadfast")
+
+
+def test_whoever_starts_a_cluster_is_told_what_to_do_next(tmp_path):
+    home = Home("mine", tmp_path)
+    steps = _next_steps(Plan(name="mine", port=8181), home)
+    assert "export DET_MASTER=http://127.0.0.1:8181" in steps[1]
+    assert steps[-1].endswith("det deploy local cluster-down --cluster-name mine")
+    usual = _next_steps(Plan(name="determined"), home)
+    assert not any("DET_MASTER" in step for step in usual)
+    assert usual[-1].endswith("cluster-down")

@@ -1,6 +1,6 @@
 """What the tables answer."""
 
-from det_contracts.queries import BestValidation, Reports, TrialSummaries
+from det_contracts.queries import BestValidation, Reports, ReportWindow, TrialSummaries
 from services.metrics import paging
 from tests.metrics.world import reports, series, training, validation
 
@@ -61,6 +61,33 @@ def test_the_first_report_of_a_run_archives_what_it_overtakes(told):
     assert told_["latest_validation"]["metrics"] == {"loss": 0.25}
     assert told_["total_batches"] == 30
     assert ask(BestValidation(1, True)) == 0.2
+
+
+def test_what_a_worker_samples_counts_no_batches(told):
+    """Its steps are seconds, and there were more of them than batches."""
+    ask = told(
+        reports(training([1, 2], loss=[1.0, 0.5])),
+        reports(series("profile.process", [9], {"cpu": [0.5]}), number=2),
+    )
+    assert summary(ask)["total_batches"] == 2
+
+
+def test_what_a_worker_samples_is_left_out_where_only_reports_are_asked_for(told):
+    ask = told(
+        reports(training([1, 2], loss=[1.0, 0.5])),
+        reports(series("profile.process", [1, 9], {"cpu": [0.5, 0.6]}), number=2),
+    )
+
+    def groups(answer):
+        return [row["group"] for row in answer["rows"]]
+
+    window = ReportWindow(trial_id=1, profiled=False, limit=9)
+    assert (groups(ask(window)), ask(window)["total"]) == (["training"] * 2, 2)
+    assert groups(ask(Reports(trial_ids=[1], profiled=False))) == ["training"] * 2
+    named = {"group": "profile.process", "profiled": False}
+    assert ask(ReportWindow(trial_id=1, **named))["total"] == 2
+    assert groups(ask(Reports(trial_ids=[1], **named))) == ["profile.process"] * 2
+    assert len(groups(ask(Reports(trial_ids=[1])))) == ask(ReportWindow(trial_id=1))["total"] == 4
 
 
 def test_an_overtaken_best_counts_no_more(told):

@@ -327,6 +327,8 @@ def test_the_provisioner_is_told_what_is_asked_for(grow):
     assert (row["pool"], row["newest"]) == ("default", 1)
     (one,) = row["workers"]
     assert (one["id"], one["phase"], one["released"]) == ("default-1", "wanted", "")
+    assert provisioning(cluster.state, Provisioning(pool="default")) == [row]
+    assert provisioning(cluster.state, Provisioning(pool="nowhere")) == []
 
 
 def test_what_workers_to_come_could_run_is_taken(grow):

@@ -11,7 +11,7 @@ from det_contracts.problems import Refused
 from services.scheduler.domain import State
 
 
-def picture(index, state):
+def picture(state):
     """What an index holds, without what it keeps only to be quick."""
     books = {
         name: {
@@ -22,10 +22,11 @@ def picture(index, state):
             "used": book.used,
             "expected": book.expected,
         }
-        for name, book in index.books.items()
+        for name, book in state.index.books.items()
     }
-    held = {w: (sorted(index.held_on(w)), index.taken_on(w)) for w in state.workers}
-    return books, held, {job: sorted(index.of_job(job)) for job in range(1, 8)}
+    places = state.places
+    held = {w: (sorted(places.held_on(w)), places.taken_on(w)) for w in state.workers}
+    return books, held, {job: sorted(places.of_job(job)) for job in range(1, 8)}
 
 
 def anew(state):
@@ -52,7 +53,7 @@ class Chance:
     def host(self):
         name = f"w{self.random.randint(1, 4)}"
         slots = sorted(self.random.sample(range(4), self.random.randint(1, 4)))
-        held = [id for id in self.cluster.state.index.held_on(name) if self.random.random() < 0.7]
+        held = [id for id in self.cluster.state.places.held_on(name) if self.random.random() < 0.7]
         session = f"s{self.random.random()}"
         pool = self.random.choice(["default", "b"])
         self.cluster.worker(name, slots, session, held, 10**9, pool)
@@ -137,7 +138,7 @@ def test_kept_up_it_equals_one_built_anew(cluster, kind, seed):
     for _ in range(250):
         chance.step()
         state = cluster.state
-        assert picture(state.index, state) == picture(anew(state).index, state)
+        assert picture(state) == picture(anew(state))
         holders = [
             (m.worker_id, slot)
             for a in state.allocations.values()

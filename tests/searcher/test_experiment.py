@@ -117,8 +117,11 @@ def test_killing_a_paused_experiment_ends_it_at_once(searching):
 def test_a_finished_experiment_is_not_started_again(searching, action):
     searching.submit(SINGLE)
     searching.finish(1)
-    with pytest.raises(Refused, match="experiment in terminal state"):
+    with pytest.raises(Refused, match="experiment in terminal state") as refused:
         change(searching, action)
+    message = str(refused.value)
+    assert "experiment 1 is COMPLETED" in message
+    assert "Create a new experiment" in message
 
 
 @pytest.mark.parametrize("action", ["cancel", "kill"])

@@ -65,7 +65,10 @@ def test_trials_that_wait_end_and_ask_again_all_of_them(searching):
 def test_one_event_moves_a_few_records(searching):
     searching.submit(RANDOM)
     moved = keys(searching, searcher.ExperimentPaused(1, "paused by bob"))
-    assert moved == {("experiments", 1), *(("trials", id) for id in range(1, AT_ONCE + 1))}
+    assert {key for key in moved if key[0] != "tallies"} == {
+        ("experiments", 1),
+        *(("trials", id) for id in range(1, AT_ONCE + 1)),
+    }
     stop = searcher.StopRequested(trial_id=1, allocation_id="", kill=False, reason="paused by bob")
     assert keys(searching, stop) == {("trials", AT_ONCE + 1)}
 

@@ -14,16 +14,21 @@ from det_contracts.events import checkpoints, searcher, trial
 from det_contracts.expconf import complete
 from det_contracts.problems import Refused
 from det_contracts.queries import SearchProgress, SearchState
+from services.searcher import heartbeats
 from services.searcher.queries import search_progress, search_state
+from services.searcher.unmanaged import ReportScriptHeard, ReportScriptSilent
+from tests.searcher.listening import Listener
 
 PATIENCE_S = 300.0
+LOOK_S = heartbeats.GAP_S / 2
 
 
 class Outside:
-    """One unmanaged experiment, and scripts that say what they do."""
+    """One unmanaged experiment, scripts that say what they do, and the watch that listens to them."""
 
     def __init__(self, searching, **search):
         self.searching, self.fold = searching, searching.fold
+        self.listener = Listener(lambda: self.fold.now)
         config = complete(
             {
                 "searcher": {"name": "single", "metric": "loss", "max_length": 100, **search},
@@ -62,11 +67,28 @@ class Outside:
         return self.rule(ChangeExperiment(experiment_id=1, action=action, user="bob"))
 
     def beat(self, id=1, run=1):
+        """A script is heard; returns what follows."""
+        self.listener.hear(id, run)
+        return self.look()
+
+    def old_beat(self, id=1, run=1):
+        """The same as earlier versions had it in the log."""
         return self.searching.told(trial.Heartbeat(id, run))
 
+    def look(self):
+        """The watch looks, as it does all the time; returns what follows."""
+        decided = []
+        for report in self.listener.reports(self.state):
+            decided += self.fold.rule(report).events
+        return [*decided, *self.fold.decide()]
+
     def pass_time(self, seconds):
-        self.fold.pass_time(seconds)
-        return self.fold.decide()
+        """Let the clock move, and the watch look; returns what follows."""
+        until, decided = self.fold.now + seconds, []
+        while self.fold.now < until:
+            decided += self.fold.pass_time(min(LOOK_S, until - self.fold.now))
+            decided += self.look()
+        return decided
 
     def states(self):
         return self.state.experiments[1].state, *(t.state for t in self.state.trials.values())
@@ -168,6 +190,16 @@ def test_the_answer_of_a_lost_script_counts(outside):
     outside.trial()
     outside.start()
     outside.pass_time(PATIENCE_S + 1)
+    assert outside.searching.complete(1) == []
+    decided = outside.beat()
+    assert kinds(decided)[-1] is searcher.TrialIdled
+    assert (outside.states(), outside.state.trials[1].complete) == (("ACTIVE", "ACTIVE"), True)
+
+
+def test_the_answer_of_a_lost_script_counts_in_old_logs(outside):
+    outside.trial()
+    outside.start()
+    outside.pass_time(PATIENCE_S + 1)
     outside.fold.given(trial.Heartbeat(1, 1))
     decided = outside.searching.complete(1)
     assert kinds(decided)[-1] is searcher.TrialIdled
@@ -207,6 +239,59 @@ def test_a_lost_script_that_is_heard_again_goes_on(outside):
     assert outside.states() == ("ACTIVE", "ACTIVE")
     outside.pass_time(PATIENCE_S + 1)
     assert outside.states() == ("ERROR", "ERROR")
+
+
+def test_signs_of_life_of_old_logs_count(outside):
+    outside.trial()
+    outside.start()
+    for _ in range(3):
+        outside.pass_time(PATIENCE_S - 1)
+        assert outside.old_beat() == []
+    assert outside.states() == ("ACTIVE", "ACTIVE")
+    outside.pass_time(PATIENCE_S + 1)
+    assert outside.states() == ("ERROR", "ERROR")
+    decided = outside.old_beat()
+    assert kinds(decided) == [searcher.ExperimentActivated, searcher.RunOpened]
+    assert outside.states() == ("ACTIVE", "ACTIVE")
+
+
+def test_the_log_says_since_when_a_script_was_silent(outside):
+    outside.trial()
+    outside.start()
+    outside.pass_time(100)
+    outside.beat()
+    heard_at = outside.fold.now
+    overdue = next(e for e in outside.pass_time(500) if isinstance(e, searcher.TrialOverdue))
+    assert (overdue.trial_id, overdue.run) == (1, 1)
+    assert overdue.due_at == pytest.approx(heard_at + PATIENCE_S)
+
+
+def test_signs_of_life_leave_nothing_in_the_log(outside):
+    outside.trial()
+    outside.start()
+    for _ in range(20):
+        assert outside.pass_time(60) == []
+        assert outside.beat() == []
+
+
+def test_a_report_about_the_past_changes_nothing(outside):
+    """The run has ended, another one began, or the log itself gives it more time."""
+    outside.trial()
+    outside.start()
+    late = [ReportScriptSilent(1, 1, 301.0), ReportScriptHeard(1, 1), ReportScriptSilent(9, 1, 301.0)]
+    late.append(ReportScriptHeard(9, 1))
+    for report in late:
+        assert not outside.fold.rule(report).events
+    outside.pass_time(PATIENCE_S - LOOK_S)
+    outside.start()
+    outside.pass_time(PATIENCE_S - LOOK_S)
+    assert not outside.fold.rule(late[0]).events
+    outside.pass_time(2 * LOOK_S)
+    assert not outside.fold.rule(ReportScriptHeard(1, 1)).events
+    outside.end()
+    for run in (1, 2):
+        assert not outside.fold.rule(ReportScriptSilent(1, run, 1000.0)).events
+        assert not outside.fold.rule(ReportScriptHeard(1, run)).events
 
 
 def test_a_lost_script_may_say_how_it_ended(outside):
@@ -305,6 +390,8 @@ def test_managed_ones_are_left_alone(searching):
         with pytest.raises(Refused, match="is managed"):
             searching.fold.rule(wish)
     assert searching.told(trial.Heartbeat(1, 1)) == []
+    for report in (ReportScriptSilent(1, 1, 1000.0), ReportScriptHeard(1, 1)):
+        assert not searching.fold.rule(report).events
     assert searching.state.timers == {}
 
 

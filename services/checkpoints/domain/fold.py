@@ -24,7 +24,6 @@ from services.checkpoints.domain.state import (
 )
 from services.checkpoints.retention import Keep
 from services.kit.idempotency import keep
-from services.kit.quotas.limits import account_of
 
 replace = msgspec.structs.replace
 
@@ -109,10 +108,11 @@ def _deleted(state: State, recorded: Recorded) -> Iterable[Key]:
     event: searcher.ExperimentDeleted = recorded.event
     if event.state != "DELETED":
         return
+    known = state.experiments[event.experiment_id]
     # Of logs from before `TrialsDeleted` its trials are still there.
-    for id in list(state.trials_of.ids(event.experiment_id)):
+    for id in list(state.trials_of.ids(known.id)):
         yield from state.drop_trial(id)
-    yield from state.drop_experiment(event.experiment_id)
+    yield from state.drop_experiment(known.id)
 
 
 def _trial_created(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -254,9 +254,7 @@ def _metadata_set(state: State, recorded: Recorded) -> Iterable[Key]:
 def _experiment_moved(state: State, recorded: Recorded) -> Iterable[Key]:
     """Another workspace's quota counts what it has stored."""
     id = recorded.event.experiment_id
-    if state.owed.amount(id):
-        state.owed.put(id, account_of(state, id), state.owed.amount(id))
-    return ()
+    return state.put_weight(id, state.owed.amount(id)) if state.owed.amount(id) else ()
 
 
 _FOLDS: dict[type, Callable[[State, Recorded], Iterable[Key]]] = {

@@ -13,7 +13,7 @@ from services.checkpoints.retention import Keep
 from services.kit.authz.people import People
 from services.kit.idempotency import Made, by_age
 from services.kit.quotas.limits import account_of
-from services.kit.quotas.usage import Usage
+from services.kit.quotas.usage import Account, Usage
 from services.kit.rules import derived
 from services.kit.sorted_keys import SortedKeys
 
@@ -129,6 +129,22 @@ class Tally(msgspec.Struct, frozen=True):
     size_bytes: int = 0
 
 
+class Origin(msgspec.Struct, frozen=True):
+    """What an experiment starts from: it holds that, also once one of the two has left the memory."""
+
+    checkpoint: str
+    experiment_id: int = 0
+    """Whose that is; 0 while nobody knows."""
+
+
+class Weight(msgspec.Struct, frozen=True):
+    """What an experiment has stored, and on whose account."""
+
+    owner: str
+    place: int
+    size_bytes: int
+
+
 class Totals(msgspec.Struct, frozen=True):
     """The highest ids that were given out."""
 
@@ -156,6 +172,10 @@ class State(People):
     tallies: dict[str, Tally] = field(default_factory=dict)
     """Of checkpoints, by their state."""
     totals: dict[str, Totals] = field(default_factory=dict)
+    origins: dict[int, Origin] = field(default_factory=dict)
+    """By experiment that starts from a checkpoint."""
+    weights: dict[int, Weight] = field(default_factory=dict)
+    """By experiment that has something stored."""
     made_at: SortedKeys = derived()  # noqa: RUF009
     """(when, request id): every creation"""
     trials_of: SortedKeys = derived()  # noqa: RUF009
@@ -186,20 +206,19 @@ class State(People):
 
     def __post_init__(self) -> None:
         self.made_at = by_age(self.creations)
-        found = self.checkpoints.values()
         self.owed = Usage()
-        for one in found:
-            self._owe(one, 1)
+        for id, weight in self.weights.items():
+            self.owed.put(id, Account(weight.owner, weight.place), weight.size_bytes)
+        found = self.checkpoints.values()
         self.trials_of = SortedKeys((trial.experiment_id, id) for id, trial in self.trials.items())
-        self.standing = SortedKeys(_place(one) for one in found)
+        self.standing = SortedKeys(place(one) for one in found)
         self.stored = SortedKeys((one.trial_id, one.order, one.uuid) for one in found)
         self.saved_at = SortedKeys((one.trial_id, one.steps_completed, one.uuid) for one in found)
-        self.validated_at = SortedKeys(_of_key(key) for key in self.validations)
+        self.validated_at = SortedKeys(of_validation_key(key) for key in self.validations)
         self.unsaved = SortedKeys(key for key in self.validated_at if self.saved_at.first(*key) is None)
-        heirs = [(one.source, one.id) for one in self.experiments.values() if one.source]
-        self.started_from = SortedKeys(heirs)
-        known = ((self.checkpoints.get(source), id) for source, id in heirs)
-        self.heirs = SortedKeys((one.experiment_id, id) for one, id in known if one is not None)
+        origins = self.origins.items()
+        self.started_from = SortedKeys((one.checkpoint, id) for id, one in origins)
+        self.heirs = SortedKeys((one.experiment_id, id) for id, one in origins if one.experiment_id)
         self.numbers = SortedKeys((v.model_id, v.number, id) for id, v in self.versions.items())
         self.registered = SortedKeys((v.checkpoint, id) for id, v in self.versions.items())
         self.names = {model.told.name: id for id, model in self.models.items()}
@@ -207,11 +226,21 @@ class State(People):
     def put_experiment(self, changed: Experiment) -> Iterable[Key]:
         """Keep an experiment."""
         if changed.source and changed.id not in self.experiments:
+            source = self.checkpoints.get(changed.source)
             self.started_from.add(changed.source, changed.id)
-            if changed.source in self.checkpoints:
-                self.heirs.add(self.checkpoints[changed.source].experiment_id, changed.id)
+            self.origins[changed.id] = Origin(changed.source)
+            yield from self._starts_from(changed.id, source.experiment_id if source is not None else 0)
         self.experiments[changed.id] = changed
         yield "experiments", changed.id
+
+    def _starts_from(self, id: int, experiment_id: int) -> Iterable[Key]:
+        """An experiment starts from a checkpoint of that one; 0: of none that is known."""
+        known = self.origins[id]
+        self.heirs.discard(known.experiment_id, id)
+        if experiment_id:
+            self.heirs.add(experiment_id, id)
+        self.origins[id] = Origin(known.checkpoint, experiment_id)
+        yield "origins", id
 
     def drop_experiment(self, id: int) -> Iterable[Key]:
         """Forget an experiment, all of whose trials are forgotten."""
@@ -219,11 +248,12 @@ class State(People):
         yield "experiments", id
         if known.source:
             self.started_from.discard(known.source, id)
-            source = self.checkpoints.get(known.source)
-            if source is not None:
-                self.heirs.discard(source.experiment_id, id)
+            origin = self.origins.pop(id)
+            yield "origins", id
+            if origin.experiment_id:
+                self.heirs.discard(origin.experiment_id, id)
                 # It protects the checkpoint that it started from no longer.
-                yield "experiments", source.experiment_id
+                yield "experiments", origin.experiment_id
 
     def put_trial(self, changed: Trial) -> Iterable[Key]:
         """Keep a trial."""
@@ -250,9 +280,9 @@ class State(People):
             self.stored.add(changed.trial_id, changed.order, changed.uuid)
             self.saved_at.add(changed.trial_id, changed.steps_completed, changed.uuid)
             self.unsaved.discard(changed.trial_id, changed.steps_completed)
-            for heir in self.started_from.ids(changed.uuid):
-                self.heirs.add(changed.experiment_id, heir)
-        self.standing.swap(_place(known) if known else None, _place(changed))
+            for heir in list(self.started_from.ids(changed.uuid)):
+                yield from self._starts_from(heir, changed.experiment_id)
+        self.standing.swap(place(known) if known else None, place(changed))
         yield from self._weigh(known, -1)
         yield from self._weigh(changed, 1)
 
@@ -261,21 +291,33 @@ class State(People):
         yield "checkpoints", known.uuid
         self.stored.discard(known.trial_id, known.order, known.uuid)
         self.saved_at.discard(known.trial_id, known.steps_completed, known.uuid)
-        self.standing.discard(*_place(known))
-        for heir in self.started_from.ids(known.uuid):
-            self.heirs.discard(known.experiment_id, heir)
+        self.standing.discard(*place(known))
+        for heir in list(self.started_from.ids(known.uuid)):
+            yield from self._starts_from(heir, 0)
         yield from self._weigh(known, -1)
 
     def _weigh(self, one: Checkpoint | None, sign: int) -> Iterable[Key]:
         if one is not None:
             tally = self.tallies.get(one.state, Tally())
             size = one.size_bytes
-            self._owe(one, sign)
+            yield from self._owe(one.experiment_id, sign * size)
             self.tallies[one.state] = Tally(tally.count + sign, tally.size_bytes + sign * size)
             yield "tallies", one.state
 
-    def _owe(self, one: Checkpoint, sign: int) -> None:
-        self.owed.add(one.experiment_id, account_of(self, one.experiment_id), sign * one.size_bytes)
+    def _owe(self, experiment_id: int, change: int) -> Iterable[Key]:
+        if change:
+            yield from self.put_weight(experiment_id, self.owed.amount(experiment_id) + change)
+
+    def put_weight(self, experiment_id: int, size_bytes: int) -> Iterable[Key]:
+        """An experiment has so much stored, on the account that it is on now."""
+        account = account_of(self, experiment_id)
+        if size_bytes:
+            self.weights[experiment_id] = Weight(account.owner, account.place, size_bytes)
+            self.owed.put(experiment_id, account, size_bytes)
+        else:
+            self.weights.pop(experiment_id, None)
+            self.owed.drop(experiment_id)
+        yield "weights", experiment_id
 
     def put_validation(self, trial_id: int, steps: int, validation: Validation) -> Iterable[Key]:
         """Keep a trial's validation at some number of steps."""
@@ -297,10 +339,14 @@ class State(People):
 
     def stored_by(self, trial_id: int) -> Iterator[Checkpoint]:
         """All checkpoints of a trial, in the order they were stored, whatever became of them."""
+        if trial_id not in self.trials:
+            return iter(())
         return (self.checkpoints[uuid] for uuid in self.stored.ids(trial_id))
 
     def those(self, experiment_id: int, *kinds: str) -> Iterator[Checkpoint]:
         """The checkpoints of an experiment that stand so, of each kind oldest first; all without `kinds`."""
+        if experiment_id not in self.experiments:
+            return iter(())
         keys: list[tuple[Any, ...]] = [(experiment_id, kind) for kind in kinds] or [(experiment_id,)]
         return (self.checkpoints[uuid] for key in keys for uuid in self.standing.ids(*key))
 
@@ -318,7 +364,8 @@ def standing(one: Checkpoint) -> str:
     return {"DELETED": GONE, "ERROR": FAILED}.get(one.state, THERE)
 
 
-def _place(one: Checkpoint) -> tuple[int, str, int, str]:
+def place(one: Checkpoint) -> tuple[int, str, int, str]:
+    """Where a checkpoint is in `State.standing`."""
     return one.experiment_id, standing(one), one.order, one.uuid
 
 
@@ -327,6 +374,7 @@ def validation_key(trial_id: int, steps: int) -> str:
     return f"{trial_id}@{steps}"
 
 
-def _of_key(key: str) -> tuple[int, int]:
+def of_validation_key(key: str) -> tuple[int, int]:
+    """The trial, and the steps at which it was validated."""
     trial_id, _, steps = key.partition("@")
     return int(trial_id), int(steps)

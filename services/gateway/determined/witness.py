@@ -17,7 +17,6 @@ import msgspec
 from det_contracts import codec, subjects
 from det_contracts.envelope import Recorded, Unknown
 from det_contracts.events import scheduler, searcher
-from det_contracts.events import trial as said
 from det_contracts.nesting import VALUE_LEVELS, is_too_deep
 from det_contracts.problems import Problem, Refused, invalid, precondition, unavailable
 from det_contracts.reports import ReportBatch, Series
@@ -47,6 +46,7 @@ class Witness:
         self._unmanaged = visit.catalogue.experiment(self.trial.experiment_id).unmanaged
         self._catalogue = visit.catalogue
         self._journal = visit.backend.journal
+        self._peers = visit.backend.peers
         self._beats = visit.backend.beats
         self._key = visit.backend.token_key
         self._actor = f"trial:{trial_id}" if session.allocation else f"user:{session.user}"
@@ -84,9 +84,8 @@ class Witness:
         """Give a sign of life, unless there was one a moment ago; raises `Refused` for managed trials."""
         if not self._unmanaged:
             raise precondition(f"trial {self.trial.id} is managed: the cluster runs it, and knows its state")
-        # Not what the log says: that would be asked again and again while the intake is away.
         if self._beats.is_due(self.trial.id, self.run, time.monotonic()):
-            await self._state(said.Heartbeat(self.trial.id, self.run))
+            await self._peers.say(subjects.alive(self.trial.id), str(self.run).encode())
             self._beats.note(self.trial.id, self.run, time.monotonic())
 
     async def _state(self, event: Any, id: str = "") -> int:

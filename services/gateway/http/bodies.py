@@ -155,6 +155,36 @@ class QuotaBody(Body):
     storage_bytes: Long | None = None
 
 
+class BindingBody(Body):
+    """POST, PUT and DELETE /resource-pools/{name}/workspace-bindings: by id, by name, or both."""
+
+    workspace_ids: list[int] | None = None
+    workspace_names: list[str] | None = None
+
+
+class WebhookCondition(Body):
+    """When a trigger of a webhook is pulled."""
+
+    state: str = ""
+
+
+class WebhookTrigger(Body):
+    """One trigger of a webhook."""
+
+    trigger_type: str = "TRIGGER_TYPE_EXPERIMENT_STATE_CHANGE"
+    condition: WebhookCondition = WebhookCondition()
+
+
+class WebhookBody(Body):
+    """POST /webhooks"""
+
+    url: str
+    triggers: Annotated[list[WebhookTrigger], Field(max_length=20)] = []
+    webhook_type: str = "WEBHOOK_TYPE_DEFAULT"
+    signing_key: str = ""
+    """Our addition: what receivers check signatures with; a new one is made without it."""
+
+
 class GroupSearch(Body):
     """POST /groups/search"""
 
@@ -219,6 +249,8 @@ class WorkspaceBody(Body):
     name: str | None = None
     checkpoint_storage_config: dict[str, Any] | None = None
     agent_user_group: AgentUserBody | None = None
+    default_compute_pool: str | None = None
+    default_aux_pool: str | None = None
 
 
 class NoteBody(Body):

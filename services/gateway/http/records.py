@@ -47,6 +47,60 @@ class Workspace(TypedDict):
     pinned: bool
     checkpointStorageConfig: dict[str, Any] | None
     agentUserGroup: AgentUser | None
+    defaultComputePool: str
+    defaultAuxPool: str
+
+
+class WebhookCondition(TypedDict):
+    """When a trigger is pulled."""
+
+    state: str
+
+
+class WebhookTrigger(TypedDict):
+    """What a webhook waits for."""
+
+    id: int
+    triggerType: str
+    condition: WebhookCondition
+    webhookId: int
+
+
+class Webhook(TypedDict):
+    """Whoever is told when experiments change their state."""
+
+    id: int
+    url: str
+    triggers: list[WebhookTrigger]
+    webhookType: str
+    signingKey: str
+    username: str
+    waiting: int
+
+
+class WebhookAttempt(TypedDict):
+    """One attempt to deliver."""
+
+    attempt: int
+    time: Instant
+    status: int
+    problem: str
+    seconds: float
+
+
+class WebhookDelivery(TypedDict):
+    """Something that a webhook is told, or was."""
+
+    id: str
+    eventType: str
+    experimentId: int | None
+    experimentName: str
+    experimentState: str
+    time: Instant
+    state: str
+    nextAttempt: Instant | None
+    attempts: list[WebhookAttempt]
+    reason: str
 
 
 class Note(TypedDict):

@@ -18,9 +18,11 @@ from starlette.types import Scope
 
 from det_contracts.problems import Problem, Refused
 from services.gateway.determined.routes import (
+    allocated,
     allocations,
     audit,
     auth,
+    bindings,
     checkpoints,
     cluster,
     code,
@@ -63,6 +65,7 @@ from services.gateway.determined.routes import (
     unmanaged,
     usage,
     users,
+    webhooks,
     why,
     workspaces,
 )
@@ -132,9 +135,12 @@ def surface() -> APIRouter:
     for other in (
         cluster,
         usage,
+        allocated,
         queue,
+        bindings,
         quotas,
         templates,
+        webhooks,
         workspaces,
         preview,
         why,
@@ -154,11 +160,22 @@ def surface() -> APIRouter:
         retention,
         document,
         observing,
+        allocated,
         proxy,
         page,
     ):
         _include(made, raw.root, "")
     return made
+
+
+def prepare() -> None:
+    """Have all routes ready: FastAPI prepares those of a router when it first looks for one there.
+
+    That takes more than half a second in all, during which a process does nothing else.
+    """
+    nowhere = {"type": "http", "method": "GET", "path": "/", "root_path": "", "headers": []}
+    for route in surface().routes:
+        route.matches(dict(nowhere))
 
 
 def _include(made: APIRouter, part: APIRouter, prefix: str) -> None:

@@ -15,7 +15,7 @@ import structlog
 from fastapi import Depends, Request
 from starlette.responses import Response
 
-from det_contracts.commands import Creation, Once
+from det_contracts.creation import Creation, Once
 from det_contracts.problems import Problem, Refused, invalid
 from services.catalogue.rights import judge, owner_of
 from services.catalogue.visibility import Sight

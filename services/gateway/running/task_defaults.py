@@ -15,10 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from det_contracts import expconf
-from services.kit.settings import BadSettings
+from services.kit import pools_file
 
 Object = dict[str, Any]
 PLACES: dict[str, tuple[str, ...]] = {
@@ -67,12 +65,8 @@ def read(path: Path | None) -> TaskDefaults:
     """Those of the file that also names the pools, read once; raises `BadSettings` with every problem."""
     if path is None:
         return TaskDefaults()
-    try:
-        found = yaml.safe_load(path.read_text()) or {}
-    except (OSError, yaml.YAMLError) as error:
-        raise BadSettings(f"cannot read the task_container_defaults in {path}: {error}") from None
     problems: list[str] = []
-    top = found if isinstance(found, dict) else {}
+    top = pools_file.read(path)
     listed = top.get("resource_pools") or []
     pools = {
         str(pool.get("pool_name")): _partial(f"resource_pools[{number}].", pool, problems)
@@ -80,8 +74,7 @@ def read(path: Path | None) -> TaskDefaults:
         if isinstance(pool, dict) and pool.get("task_container_defaults") is not None
     }
     cluster = _partial("", top, problems)
-    if problems:
-        raise BadSettings(f"{path} does not make sense:\n" + "\n".join(f"  {p}" for p in problems))
+    pools_file.refuse(path, problems)
     return TaskDefaults(cluster, pools)
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from det_contracts.events.gateway import WorkspaceSet
+from services.catalogue.domain import State
 from services.gateway.running.task_defaults import TaskDefaults, read
 from services.gateway.submit import secrets
 from services.people import places
@@ -32,6 +34,8 @@ def below(backend: Backend, workspace_id: int = places.FIRST, *, fixed: bool = F
         "tasks": read(backend.settings.pools).plain(),
         "workspaces": None if fixed else named,
         "here": storage_of(backend, workspace_id),
+        "pools": {one.name: pools for one in known.values() if any(pools := _default_pools(one))},
+        "pools_here": default_pools(backend.catalogue.state, workspace_id),
         "cluster": backend.storage,
     }
 
@@ -52,12 +56,40 @@ def defaults(found: Object, *written: object) -> list[Object]:
     name = next((one["workspace"] for one in maps if one.get("workspace")), None)
     by_name = isinstance(name, str) and found["workspaces"] is not None
     own = found["workspaces"].get(name) if by_name else found["here"]
-    pool = next((pool for one in maps if isinstance(pool := _pool(one), str) and pool), DEFAULT_POOL)
+    pool = pool_of(found, *written)
     storages = [{"checkpoint_storage": one} for one in (own, found["cluster"]) if one is not None]
     tasks = TaskDefaults.from_plain(found["tasks"]).of(pool)
     return [*([tasks] if tasks else []), *storages]
 
 
-def _pool(config: Mapping[str, Any]) -> Any:
+def pool_of(found: Object, *written: object) -> str:
+    """The pool that is named, or that of the workspace for what wants slots, or none, or the cluster's."""
+    maps = [one for one in written if isinstance(one, Mapping)]
+    given = next(
+        (pool for one in maps if isinstance(pool := _resource(one, "resource_pool"), str) and pool), ""
+    )
+    name = next((one["workspace"] for one in maps if one.get("workspace")), None)
+    by_name = isinstance(name, str) and found["workspaces"] is not None
+    own = found["pools"].get(name, ("", "")) if by_name else found["pools_here"]
+    slots = next((n for one in maps if (n := _resource(one, "slots_per_trial")) is not None), 1)
+    return given or chosen(own, slots)
+
+
+def chosen(pools: tuple[str, str], slots: object) -> str:
+    """Where what names no pool goes."""
+    compute, aux = pools
+    return (aux if slots == 0 else compute) or DEFAULT_POOL
+
+
+def default_pools(state: State, workspace_id: int) -> tuple[str, str]:
+    """Of a workspace: for what wants slots, and for what wants none; empty: the cluster's."""
+    return _default_pools(state.workspaces.get(workspace_id, places.WORKSPACE))
+
+
+def _default_pools(one: WorkspaceSet) -> tuple[str, str]:
+    return one.default_compute_pool, one.default_aux_pool
+
+
+def _resource(config: Mapping[str, Any], name: str) -> Any:
     resources = config.get("resources")
-    return resources.get("resource_pool") if isinstance(resources, Mapping) else None
+    return resources.get(name) if isinstance(resources, Mapping) else None

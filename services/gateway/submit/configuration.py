@@ -13,7 +13,6 @@ from det_contracts import expconf
 from det_contracts.problems import Refused, invalid
 from services.catalogue.domain import Checkpoint, State
 from services.gateway.submit import below
-from services.gateway.submit.below import DEFAULT_POOL
 from services.gateway.submit.jobs import COMPLETE, MERGE
 from services.gateway.submit.masked_text import masked_text
 from services.kit import yamlfile
@@ -83,13 +82,14 @@ def complete_here(
         raise invalid(f"the configuration cannot be read as YAML: {error}") from None
     defaults = [template] if template is not None else []
     defaults += below.defaults(under, written, template)
+    pool = below.pool_of(under, written, template)
     if unmanaged and isinstance(written, dict) and not written.get("searcher"):
         defaults += [{"searcher": NO_SEARCH}]
     try:
         config = expconf.complete(written, defaults=defaults, seed=seed, name=name, managed=not unmanaged)
     except expconf.ConfigErrors as errors:
         raise invalid(str(errors)) from None
-    config["resources"]["resource_pool"] = config["resources"].get("resource_pool") or DEFAULT_POOL
+    config["resources"]["resource_pool"] = config["resources"].get("resource_pool") or pool
     return {"config": config, "text": masked_text(text, written)}
 
 

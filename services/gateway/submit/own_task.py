@@ -12,7 +12,7 @@ from det_contracts.problems import invalid, not_found
 from services.gateway.http.bodies import TaskBody
 from services.gateway.running.task_defaults import read
 from services.gateway.submit import secrets
-from services.gateway.submit.below import DEFAULT_POOL
+from services.gateway.submit.below import chosen, default_pools
 from services.gateway.submit.idle import idle_timeout_s, idle_type
 from services.gateway.submit.ssh_keys import new_pair
 from services.people.commands.templates import template_id
@@ -49,10 +49,12 @@ class Wish(msgspec.Struct):
     priority: int | None
 
 
-def completed(body: TaskBody, kind: OwnKind, backend: Backend) -> Wish:
+def completed(body: TaskBody, kind: OwnKind, backend: Backend, workspace_id: int) -> Wish:
     """The configuration with its template and defaults; raises `Refused` (400) naming the field."""
     config = _merged(_template(body.template_name, backend), body.config)
-    config = with_task_defaults(config, backend)
+    pools = default_pools(backend.catalogue.state, workspace_id)
+    pool = _pool(config, pools, DEFAULT_SLOTS[kind])
+    config = with_task_defaults(config, backend, pool)
     for name in OURS:
         config.pop(name, None)
     resources = config.setdefault("resources", {})
@@ -60,9 +62,6 @@ def completed(body: TaskBody, kind: OwnKind, backend: Backend) -> Wish:
         raise invalid("config.resources: a map is expected")
     slots = _number(resources, "slots", DEFAULT_SLOTS[kind])
     priority = _number(resources, "priority", None)
-    pool = resources.get("resource_pool") or DEFAULT_POOL
-    if not isinstance(pool, str):
-        raise invalid("config.resources.resource_pool: a text is expected")
     resources |= {"slots": slots, "resource_pool": pool}
     config["entrypoint"] = _entrypoint(config, kind)
     _check_environment(config)
@@ -73,11 +72,19 @@ def completed(body: TaskBody, kind: OwnKind, backend: Backend) -> Wish:
     return Wish(name, config, slots or 0, pool, priority)
 
 
-def with_task_defaults(config: dict[str, Any], backend: Backend) -> dict[str, Any]:
-    """With what tasks of its pool have where it says nothing; variables of both, the task's own count."""
+def _pool(config: dict[str, Any], pools: tuple[str, str], slots: int) -> str:
+    """What it names, else that of its workspace; raises `Refused` (400). `slots`: where it names none."""
     resources = config.get("resources")
-    pool = (resources.get("resource_pool") if isinstance(resources, dict) else None) or DEFAULT_POOL
-    under = copy.deepcopy(read(backend.settings.pools).of(str(pool)))
+    given = resources if isinstance(resources, dict) else {}
+    pool = given.get("resource_pool") or chosen(pools, given.get("slots", slots))
+    if not isinstance(pool, str):
+        raise invalid("config.resources.resource_pool: a text is expected")
+    return pool
+
+
+def with_task_defaults(config: dict[str, Any], backend: Backend, pool: str) -> dict[str, Any]:
+    """With what tasks of the pool have where it says nothing; variables of both, the task's own count."""
+    under = copy.deepcopy(read(backend.settings.pools).of(pool))
     if not under:
         return config
     found = _merged(under, config)

@@ -21,6 +21,7 @@ from services.gateway.submit.probe import probe
 from services.kit.addresses import AddressRefused, check_keys
 from services.kit.allowed_paths import is_within, storage_folder
 from services.kit.disk_space import no_space
+from services.kit.pool_bindings import check_pool
 from services.people import places
 from services.people.commands.templates import template_id
 from services.web.bodies import read_body
@@ -108,6 +109,10 @@ async def checked(visit: UserVisit, wish: CreateExperiment, code: Code) -> Check
     state = backend.catalogue.state
     project_id = _project(wish, config, state)
     workspace_id = places.project(state, project_id).workspace_id
+    if not wish.unmanaged:
+        # The searcher has the last word; this comes before the code is stored, and where nothing is made.
+        pool = config["resources"]["resource_pool"]
+        check_pool(state, pool, workspace_id, places.workspace(state, workspace_id).name)
     own = below.storage_of(backend, workspace_id)
     config = secrets.filled_from_parent(backend, config, wish.parent_id, user, own)
     visit.need("create", "project", project_id)

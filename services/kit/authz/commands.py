@@ -20,6 +20,7 @@ S = TypeVar("S")
 Rule = Callable[[S, Any, Call], Ruling]
 Needs = Callable[[Any], Iterable[Wish]]
 UNSET = msgspec.UNSET
+_POOLS = ("default_compute_pool", "default_aux_pool")
 SHOWN = {"name", "description", "labels", "notes"}
 """Of an experiment: what describes it. All else that may be changed of it changes what it does."""
 
@@ -68,7 +69,7 @@ def _set_workspace(command: commands.SetWorkspace) -> Iterable[Wish]:
     if command.workspace_id is None:
         yield Wish("create_workspace")
         return
-    changed = commands.given(command, "name", "archived", "checkpoint_storage")
+    changed = commands.given(command, "name", "archived", "checkpoint_storage", *_POOLS)
     yield Wish("control_workspace" if changed else "view", "workspace", command.workspace_id)
 
 
@@ -155,6 +156,10 @@ COMMANDS: dict[str, Needs] = {
     "SetGroup": _cluster("administer_users"),
     "RemoveGroup": _cluster("administer_users"),
     "SetQuota": _cluster("administer_cluster"),
+    "BindPool": _cluster("administer_cluster"),
+    "SetWebhook": _cluster("administer_cluster"),
+    "RemoveWebhook": _cluster("administer_cluster"),
+    "TryWebhook": _cluster("administer_cluster"),
     "AssignRoles": _assign_roles,
     "SetWorkspace": _set_workspace,
     "RemoveWorkspace": lambda command: (Wish("control_workspace", "workspace", command.workspace_id),),
@@ -176,7 +181,10 @@ COMMANDS: dict[str, Needs] = {
     "ReportWorkers": _cluster("service"),
     "ReportSilence": _cluster("service"),
     "GiveUp": _cluster("service"),
+    "ReportScriptSilent": _cluster("service"),
+    "ReportScriptHeard": _cluster("service"),
     "Settle": _cluster("service"),
+    "StateAttempt": _cluster("service"),
     "Trim": _cluster("service"),
     "Drop": _cluster("service"),
 }

@@ -61,8 +61,8 @@ MEANINGS: dict[Permission, str] = {
     "read_log": "what was decided in the cluster, by whom and why, and how it was used",
     "assign_roles": "give roles to users and groups, and take them back",
     "administer_users": "make users and groups, change and deactivate them, set others' passwords",
-    "administer_cluster": "enable, disable and drain agents and slots; give quotas; read the cluster's "
-    "configuration",
+    "administer_cluster": "enable, disable and drain agents and slots; give quotas; webhooks; read the "
+    "cluster's configuration",
 }
 PERMISSIONS: tuple[Permission, ...] = get_args(Permission)
 ROLES: tuple[Role, ...] = get_args(Role)

@@ -93,13 +93,10 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
         GET ~/cluster/use
         GET ~/resource-pools
         GET ~/resource-pools/{name}/workspace-bindings
-        GET ~/resources/allocation/raw
-        GET ~/resources/allocation/aggregated
         GET ~/job-queues/stats
         POST ~/preview-hp-search reads
         POST /searcher/preview reads
         POST ~/trial-source-info
-        POST ~/allocations/{id}/notify_container_running
         GET /debug/prom/metrics
         GET /prom/det-state-metrics
         GET /det/live
@@ -112,8 +109,6 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
         POST ~/roles/search/by-assignability reads
         GET ~/roles/search/by-user/{user_id}
         GET ~/roles/search/by-group/{group_id}
-        GET ~/webhooks
-        GET ~/webhooks/{rest:path}
         GET ~/quotas
     """,
     ("own_account", "cluster"): """
@@ -140,15 +135,23 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
     ("administer_cluster", "cluster"): """
         GET,PATCH ~/master/config
         PUT,DELETE ~/quotas/{holder}
+        POST,PUT,DELETE ~/resource-pools/{name}/workspace-bindings
         POST ~/agents/{agent_id}/enable
         POST ~/agents/{agent_id}/disable
         POST ~/agents/{agent_id}/slots/{slot_id}/enable
         POST ~/agents/{agent_id}/slots/{slot_id}/disable
-        POST,PUT,PATCH,DELETE ~/webhooks
-        POST,PUT,PATCH,DELETE ~/webhooks/{rest:path}
+        GET,POST ~/webhooks
+        GET,DELETE ~/webhooks/{webhook_id}
+        POST ~/webhooks/{webhook_id}/test
+        GET ~/webhooks/{webhook_id}/deliveries
     """,
     ("read_log", "cluster"): """
         GET ~/cluster/usage
+        GET ~/resources/allocation/raw
+        GET ~/resources/allocation/aggregated
+        GET /resources/allocation/raw
+        GET /resources/allocation/aggregated
+        GET /resources/allocation/allocations-csv
         GET ~/master/logs
         GET ~/master/parked
         GET ~/master/archive
@@ -367,6 +370,7 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
         POST ~/allocations/{allocation_id}/resources/{resources_id}/daemon
         GET ~/allocations/{allocation_id}/resources/{resources_id}/rendezvous
         POST ~/allocations/{allocation_id}/all_gather
+        POST ~/allocations/{allocation_id}/notify_container_running
         POST ~/allocations/{allocation_id}/waiting
         POST ~/allocations/{allocation_id}/ready
     """,

@@ -113,6 +113,12 @@ def check_jobs(state: People, usage: Usage, account: Account) -> None:
         )
 
 
+def name_of(state: People, workspace_id: int) -> str:
+    """The name of a workspace; its id where none is known."""
+    known = state.workspaces_called.get(workspace_id)
+    return known.name if known is not None else FIRST_WORKSPACE if workspace_id == 1 else str(workspace_id)
+
+
 def called(state: People, name: str) -> str:
     """A holder in words, such as "workspace 'nlp'"."""
     kind, _, text = name.partition("-")

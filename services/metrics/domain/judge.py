@@ -10,7 +10,7 @@ from operator import lt
 import msgspec
 
 from det_contracts.events import metrics
-from det_contracts.reports import ReportBatch, Series
+from det_contracts.reports import ReportBatch, Series, is_training
 from services.metrics.domain.ledger import RECENT, Conflict, Ledger
 from services.metrics.domain.state import (
     VALIDATION,
@@ -27,7 +27,6 @@ from services.metrics.values import finite, number
 MOST_STEPS = 2**53
 MOST_REFUSALS = 8
 LONGEST_GROUP = 255
-SAMPLED = "profile."
 SHOWN = 300
 """Characters of a refusal: what is wrong may be as large as a message."""
 replace = msgspec.structs.replace
@@ -105,8 +104,8 @@ class Judge:
 
     def _accept(self, series: Series, places: Sequence[int], *, merges: bool) -> None:
         first = places[0]
-        # What workers sample counts seconds: no step of the training that the run goes on from.
-        if not series.group.startswith(SAMPLED):
+        # The run goes on from a step of the training.
+        if is_training(series.group):
             if 0 < self._known.opened < self._batch.run and not self._trains:
                 self.archive = Archive(self._batch.run, series.group, series.steps[first])
             self._trains = True

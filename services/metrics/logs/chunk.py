@@ -1,6 +1,6 @@
 """Log lines in columns, packed for storage and back.
 
-A line's text is UTF-8 and holds no NUL (`values.storable`), so NUL parts the lines of a chunk, and a search
+A line's text is UTF-8 and holds no NUL (`database.storable`), so NUL parts the lines of a chunk, and a search
 can run over all of its text at once.
 """
 
@@ -16,10 +16,10 @@ import numpy as np
 import zstandard
 
 from det_contracts.reports import LogLine
+from services.kit.database import storable
 from services.metrics.domain import LogLines
 from services.metrics.logs import tiers
 from services.metrics.logs.tables import LINES_PER_BATCH
-from services.metrics.values import storable
 
 LARGEST_RANK = 2**31 - 1
 LATEST_S = 2.0**42

@@ -7,10 +7,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from services.kit.database import storable
 from services.kit.patterns import search
 from services.metrics.logs.chunk import PARTING
 from services.metrics.logs.trigrams import may_hold
-from services.metrics.values import storable
 
 
 class Finder(Protocol):

@@ -6,6 +6,7 @@ import msgspec
 
 from det_contracts import subjects
 from det_contracts.envelope import Recorded, Unknown
+from det_contracts.limits import is_name
 from det_contracts.reports import LogLine, log_id
 from services.kit.log import Stored
 from services.metrics.domain import Judged, LogLines
@@ -34,7 +35,16 @@ def read_logs(message: Stored, stream: str) -> Recorded:
         batch = LogLines(count=len(_lines.decode(head.lines)), **msgspec.structs.asdict(head))
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return Recorded(message.position, Unknown("damaged log lines", 1), "", "", 0.0, "", stream)
-    if batch.count > LINES_PER_BATCH or message.subject != subjects.logs(batch.task_id):
+    if (
+        batch.count > LINES_PER_BATCH
+        or message.subject != subjects.logs(batch.task_id)
+        or not _is_named(head)
+    ):
         return Recorded(message.position, Unknown("misplaced log lines", 1), "", "", 0.0, "", stream)
     id = log_id(batch.allocation_id, batch.worker_id, batch.source, batch.offset)
     return Recorded(message.position, Judged(batch), id, f"worker:{batch.worker_id}", 0.0, "", stream)
+
+
+def _is_named(head: Head) -> bool:
+    """Whether a database can look the batch up by its names."""
+    return all(is_name(name) for name in (head.task_id, head.allocation_id, head.worker_id, head.source))

@@ -12,6 +12,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from det_contracts.queries import Reports, ReportWindow
+from det_contracts.reports import is_training
 from services.metrics.domain import VALIDATION
 from services.metrics.paging import page_limit, page_of
 from services.metrics.reports.chunks import whole
@@ -59,13 +60,14 @@ def _answers(connection: sa.Connection, query: Reports) -> Iterator[dict[str, An
             if trial_id < query.after[0]:
                 continue
             after = query.after[1:]
-        for row in rows_of(connection, trial_id, query.group, archived=query.archived, after=after):
+        strands = _asked(connection, trial_id, query)
+        for row in _rows_of(connection, strands, archived=query.archived, after=after):
             yield _answer(row)
 
 
 def report_window(connection: sa.Connection, query: ReportWindow) -> dict[str, Any]:
     """A part of a trial's reports by place, in order of steps."""
-    strands = strands_of(connection, [query.trial_id], query.group)
+    strands = _asked(connection, query.trial_id, query)
     # What adds keys to a report is none by itself.
     whole_ones = [strand for strand in strands if not strand.merges]
     live = C.archived.is_(False)
@@ -84,6 +86,13 @@ def report_window(connection: sa.Connection, query: ReportWindow) -> dict[str, A
     return {"total": total, "rows": rows}
 
 
+def _asked(connection: sa.Connection, trial_id: int, query: Reports | ReportWindow) -> list[Strand]:
+    found = strands_of(connection, [trial_id], query.group)
+    if query.profiled or query.group is not None:
+        return found
+    return [strand for strand in found if is_training(strand.kind)]
+
+
 def _between(first: int, last: int) -> tuple[Any, ...]:
     return C.last_steps >= first, C.first_steps <= last
 
@@ -97,9 +106,16 @@ def rows_of(
     after: tuple[int, int, int] | None = None,
 ) -> Iterator[Row]:
     """A trial's reports by run, steps and id, those behind `after`; chunks are read as they are reached."""
+    strands = strands_of(connection, [trial_id], group)
+    return _rows_of(connection, strands, archived=archived, after=after)
+
+
+def _rows_of(
+    connection: sa.Connection, strands: list[Strand], *, archived: bool, after: tuple[int, int, int] | None
+) -> Iterator[Row]:
     begin = (after[0], after[1]) if after else (-1, -1)
     conditions = [] if archived else [C.archived.is_(False)]
-    for row in _merging(_parts(connection, strands_of(connection, [trial_id], group), conditions, begin)):
+    for row in _merging(_parts(connection, strands, conditions, begin)):
         if after is None or (*row.key, row.id) > after:
             yield row
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 import sqlalchemy as sa
 
+from det_contracts.limits import NAME_CHARACTERS
 from det_contracts.queries import MetricNames, TrialStatistics, TrialSummaries
-from det_contracts.reports import ReportBatch
+from det_contracts.reports import KEPT_NAMES, KEPT_NAMES_OF_TRIAL, ReportBatch, is_training
 from services.kit.database import upsert
 from services.metrics.domain import Piece
 from services.metrics.reports.chunks import batches
@@ -18,6 +20,10 @@ from services.metrics.reports.summary import Summary, extend
 from services.metrics.reports.tables import SUMMARIES, TRIALS
 
 C = SUMMARIES.c
+AXIS = "epoch"
+"""The name that charts may be drawn over."""
+ANSWER_BYTES = 4 * 1024 * 1024
+"""Of what is said of trials in one answer, whose other halves are the gateway's; the broker takes 8 MiB."""
 Statistics = dict[str, Summary]
 """By metric name."""
 _statistics = msgspec.json.Decoder(Statistics)
@@ -32,14 +38,43 @@ class Totals:
         self._connection = connection
         self._trials: dict[int, dict[str, Any]] = {}
         self._statistics: dict[tuple[int, str], Statistics] = {}
+        self._left: dict[int, int] = {}
+        """Of trials with new names: how many more they may have."""
 
-    def count(self, batch: ReportBatch, piece: Piece) -> None:
-        """Add accepted reports."""
+    def count(self, batch: ReportBatch, piece: Piece) -> Piece:
+        """Add accepted reports; returns them with those of their names that are kept.
+
+        A script may think of any number of names, and of any length. Past the limits none is worked through
+        any further: neither its statistics nor its points are kept.
+        """
         statistics = self._statistics_of(batch.trial_id, piece.group)
+        kept = {}
         for name, values in piece.columns.items():
-            statistics[name] = extend(statistics.get(name, Summary()), piece.steps, values)
+            if name in statistics or self._takes(batch, statistics, name):
+                statistics[name] = extend(statistics.get(name, Summary()), piece.steps, values)
+                kept[name] = values
         trial = self._trial(batch)
-        trial["total_batches"] = max(trial["total_batches"], *piece.steps)
+        if is_training(piece.group):
+            trial["total_batches"] = max(trial["total_batches"], *piece.steps)
+        return piece if len(kept) == len(piece.columns) else msgspec.structs.replace(piece, columns=kept)
+
+    def _takes(self, batch: ReportBatch, statistics: Statistics, name: str) -> bool:
+        """Whether there is room for a new name; what the search and the charts go by always has some."""
+        if name in (batch.searcher_metric, AXIS):
+            return len(name) <= NAME_CHARACTERS
+        left = self._room(batch.trial_id)
+        if left <= 0 or not _has_room(statistics, name):
+            return False
+        self._left[batch.trial_id] = left - 1
+        return True
+
+    def _room(self, trial_id: int) -> int:
+        if trial_id not in self._left:
+            stored = self._connection.execute(sa.select(C.kind, C.body).where(C.trial_id == trial_id))
+            held = {kind: len(_names.decode(body)) for kind, body in stored}
+            mine = {kind: len(found) for (id, kind), found in self._statistics.items() if id == trial_id}
+            self._left[trial_id] = KEPT_NAMES_OF_TRIAL - sum((held | mine).values())
+        return self._left[trial_id]
 
     def finish(self) -> None:
         """Write everything gathered so far."""
@@ -49,7 +84,7 @@ class Totals:
             for (trial_id, kind), found in self._statistics.items()
         ]
         upsert(self._connection, SUMMARIES, bodies)
-        self._trials, self._statistics = {}, {}
+        self._trials, self._statistics, self._left = {}, {}, {}
 
     def count_anew(self, trial_id: int) -> None:
         """Statistics of what is not archived; nothing may be gathered."""
@@ -58,7 +93,8 @@ class Totals:
             # Over the whole strand at once: how it lies in chunks must not show in a sum.
             for name, steps, values in values_of(self._connection, strand):
                 statistics = self._statistics.setdefault((trial_id, strand.kind), {})
-                statistics[name] = extend(statistics.get(name, Summary()), steps, values)
+                if _has_room(statistics, name):
+                    statistics[name] = extend(statistics.get(name, Summary()), steps, values)
 
     def _trial(self, batch: ReportBatch) -> dict[str, Any]:
         if batch.trial_id not in self._trials:
@@ -81,25 +117,89 @@ class Totals:
         return self._statistics[trial_id, kind]
 
 
+def _has_room(statistics: Statistics, name: str) -> bool:
+    """Whether a group has, or may have, a name."""
+    return name in statistics or (len(statistics) < KEPT_NAMES and len(name) <= NAME_CHARACTERS)
+
+
 def trial_summaries(connection: sa.Connection, query: TrialSummaries) -> dict[str, Any]:
-    """Totals, best and latest validation and statistics of each trial that has reported."""
-    found = connection.execute(sa.select(TRIALS).where(TRIALS.c.trial_id.in_(query.trial_ids))).mappings()
-    return {str(row["trial_id"]): _summary(connection, row) for row in found.all()}
+    """Totals, best and latest validation and statistics of each trial that has reported.
+
+    Where that would be too much for one answer, those that say most say less: one trial hides no other.
+    """
+    rows = connection.execute(sa.select(TRIALS).where(TRIALS.c.trial_id.in_(query.trial_ids))).mappings()
+    found = {str(row["trial_id"]): _summary(connection, row) for row in rows.all()}
+    sizes = {id: _size(one) for id, one in found.items()}
+    most = _level(sizes.values(), ANSWER_BYTES)
+    return {id: one if sizes[id] <= most else _cut(one, most) for id, one in found.items()}
+
+
+def _size(value: Any) -> int:
+    return len(msgspec.json.encode(value))
+
+
+def _level(sizes: Iterable[int], room: int) -> int:
+    """How much each may have so that all of it fits: who needs less leaves the rest to the others."""
+    ordered = sorted(sizes)
+    for number, size in enumerate(ordered):
+        level = room // (len(ordered) - number)
+        if size > level:
+            return level
+        room -= size
+    return max(ordered, default=0)
+
+
+def _cut(summary: dict[str, Any], room: int) -> dict[str, Any]:
+    """As much of what is known of a trial as has room: totals, and of each part the names that fit."""
+    names = ("best_validation", "latest_validation")
+    validations = {name: _cut_validation(summary[name], room // 4) for name in names}
+    return summary | validations | {"summary": _cut_groups(summary["summary"], room // 2)}
+
+
+def _cut_validation(validation: dict[str, Any] | None, room: int) -> dict[str, Any] | None:
+    if validation is None:
+        return None
+    bare = validation | {"metrics": {}}
+    return bare | {"metrics": _some(validation["metrics"], room - _size(bare))}
+
+
+def _cut_groups(groups: dict[str, Any], room: int) -> dict[str, Any]:
+    shown: dict[str, Any] = {}
+    for left, (group, found) in zip(range(len(groups), 0, -1), groups.items(), strict=True):
+        some = _some(found, room // left - _size(group))
+        if some:
+            shown[group] = some
+            room -= _size({group: some})
+    return shown
+
+
+def _some(values: dict[str, Any], room: int) -> dict[str, Any]:
+    """Those that fit, in their order."""
+    shown = {}
+    for name, value in values.items():
+        size = _size({name: value})
+        if size <= room:
+            shown[name] = value
+            room -= size
+    return shown
 
 
 def _summary(connection: sa.Connection, trial: Any) -> dict[str, Any]:
     best, latest = best_and_latest(connection, trial)
     query = sa.select(C.kind, C.body).where(C.trial_id == trial["trial_id"]).order_by(C.kind)
-    summary = {
-        kind: {name: found.plain() for name, found in sorted(_statistics.decode(body).items())}
-        for kind, body in connection.execute(query)
-    }
+    summary = {kind: _plain(body) for kind, body in connection.execute(query)}
     return {
         "total_batches": trial["total_batches"],
         "best_validation": best,
         "latest_validation": latest,
         "summary": summary,
     }
+
+
+def _plain(body: bytes) -> dict[str, Any]:
+    # An earlier release kept any number of them.
+    found = _names.decode(body)
+    return {name: _one.decode(found[name]).plain() for name in sorted(found)[:KEPT_NAMES]}
 
 
 def metric_names(connection: sa.Connection, query: MetricNames) -> dict[str, list[str]]:

@@ -51,9 +51,9 @@ class ReportWriter:
             self._archive(batch.trial_id, judged.archive)
         for piece in judged.pieces:
             ids = [position * ROWS_PER_BATCH + place for place in piece.places]
+            piece = self._totals.count(batch, piece)
             if judged.drawn:
                 self._waiting.setdefault(self._strand(batch, piece, ids[0]), []).append((ids, piece))
-            self._totals.count(batch, piece)
             if piece.group == VALIDATION:
                 self._ranking.write(batch, piece, ids)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from det_contracts.administering import BindPool
 from det_contracts.commands import (
     AssignRoles,
     CloseSession,
@@ -33,7 +34,17 @@ from det_contracts.commands import (
 from det_contracts.events.gateway import CreationKept
 from services.kit.idempotency import once
 from services.kit.rules import Call, Ruling
-from services.people.commands import groups, identities, places, quotas, roles, sessions, templates, users
+from services.people.commands import (
+    groups,
+    identities,
+    places,
+    pools,
+    quotas,
+    roles,
+    sessions,
+    templates,
+    users,
+)
 from services.people.domain import People
 
 COMMANDS: dict[Any, Callable[[People, Any, Call], Ruling]] = {
@@ -53,6 +64,7 @@ COMMANDS: dict[Any, Callable[[People, Any, Call], Ruling]] = {
     SetGroup: once(groups.set_group, CreationKept),
     RemoveGroup: groups.remove_group,
     SetQuota: quotas.set_quota,
+    BindPool: pools.bind_pool,
     AssignRoles: roles.assign_roles,
     SetAuthz: roles.set_authz,
     SetWorkspace: once(places.set_workspace, CreationKept),

@@ -23,8 +23,10 @@ from det_contracts.events.gateway import (
 )
 from det_contracts.problems import Problem, Refused, invalid, not_found, precondition
 from services.kit.authz.roles import is_rbac
+from services.kit.pool_bindings import check_pool
 from services.kit.rules import Call, Ruling
 from services.people import places
+from services.people.commands.pools import unbound
 from services.people.commands.quotas import without
 from services.people.commands.roles import of_maker, without_workspace
 from services.people.commands.users import check_agent_user
@@ -32,6 +34,8 @@ from services.people.domain.state import People
 
 replace = msgspec.structs.replace
 LONGEST_NAME = 80
+DESCRIBED = ("checkpoint_storage", "agent_user", "default_compute_pool", "default_aux_pool")
+"""Of a workspace, beside its name."""
 
 
 def set_workspace(state: People, command: SetWorkspace, call: Call) -> Ruling:
@@ -55,12 +59,13 @@ def set_workspace(state: People, command: SetWorkspace, call: Call) -> Ruling:
     if command.archived is not msgspec.UNSET and command.archived != known.archived:
         _may_change(id, "workspace")
         wanted = replace(wanted, archived=command.archived)
-    described = given(command, "checkpoint_storage", "agent_user")
+    described = given(command, *DESCRIBED)
     if any(getattr(known, name) != value for name, value in described.items()):
         _may_change(id, "workspace")
         if known.archived and wanted.archived:
             raise _archived(f"workspace {id} '{known.name}'")
         check_agent_user(described.get("agent_user"))
+        _check_pools(state, replace(wanted, **described))
         wanted = replace(wanted, **described)
     if command.pinned is not msgspec.UNSET:
         others = tuple(user for user in known.pinned_by if user != command.user)
@@ -69,6 +74,12 @@ def set_workspace(state: People, command: SetWorkspace, call: Call) -> Ruling:
         raise invalid("a workspace needs a name")
     made = of_maker(state, command.user, id) if command.workspace_id is None and is_rbac(state) else []
     return Ruling([wanted, *made] if wanted != known else [], id)
+
+
+def _check_pools(state: People, wanted: WorkspaceSet) -> None:
+    """Raises `Refused` for a default pool that the workspace may not use."""
+    for pool in filter(None, (wanted.default_compute_pool, wanted.default_aux_pool)):
+        check_pool(state, pool, wanted.workspace_id, wanted.name)
 
 
 def remove_workspace(state: People, command: RemoveWorkspace, call: Call) -> Ruling:
@@ -86,6 +97,7 @@ def remove_workspace(state: People, command: RemoveWorkspace, call: Call) -> Rul
     gone: list[Any] = [ProjectRemoved(id, reason) for id in own]
     gone += without_workspace(state, command.workspace_id, reason)
     gone += without(state, f"workspace-{command.workspace_id}", reason)
+    gone += unbound(state, command.workspace_id, reason)
     return Ruling([*gone, WorkspaceRemoved(command.workspace_id, reason)])
 
 

@@ -109,4 +109,26 @@ def set_authz(state: People, command: SetAuthz, call: Call) -> Ruling:
     """Judge rights so from now on; what is so already has no effect."""
     if state.judging.get(ALL, Judging("basic")).mode == command.mode:
         return Ruling()
-    return Ruling([AuthzSet(command.mode, "the gateway's settings say so: STEADFAST_AUTHZ")])
+    kept = _owners_as_before(state) if command.mode == "rbac" else []
+    return Ruling([*kept, AuthzSet(command.mode, "the gateway's settings say so: STEADFAST_AUTHZ")])
+
+
+def _owners_as_before(state: People) -> list[RolesSet]:
+    """What owners of workspaces hold where roles begin to count: each goes on to administer their own.
+
+    Whoever holds a role there already keeps that and gets no other: it was given for this. Administrators
+    need none.
+    """
+    owned: dict[int, set[Grant]] = {}
+    for id, known in state.workspaces.items():
+        owner = users.named(state, known.owner)
+        if owner is not None and not owner.admin:
+            owned.setdefault(owner.id, set()).add(Grant("WorkspaceAdmin", id))
+    found = []
+    for user_id, wanted in sorted(owned.items()):
+        name = holder("user", user_id)
+        given = {one.workspace_id for one in held(state, name)}
+        if missing := {one for one in wanted if one.workspace_id not in given}:
+            grants = tuple(sorted({*held(state, name), *missing}))
+            found.append(RolesSet(name, grants, "the owner of a workspace administers it"))
+    return found

@@ -32,6 +32,7 @@ FOLDS: dict[type[msgspec.Struct], Fold] = {
     gateway.GroupRemoved: groups.group_removed,
     gateway.RolesSet: groups.roles_set,
     gateway.QuotaSet: groups.quota_set,
+    gateway.PoolBound: groups.pool_bound,
     gateway.AuthzSet: groups.authz_set,
     gateway.WorkspaceSet: accounts.workspace_set,
     gateway.WorkspaceRemoved: accounts.workspace_removed,

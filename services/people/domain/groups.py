@@ -1,4 +1,4 @@
-"""Groups, roles and quotas, with the indexes that commands and pages look them up by."""
+"""Groups, roles, quotas and bindings of pools, with the indexes that commands and pages look them up by."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from det_contracts.envelope import Recorded
 from det_contracts.events import gateway
+from services.kit import pool_bindings
 from services.kit.authz import roles
 from services.kit.quotas import records
 from services.kit.rules import Key
@@ -55,3 +56,8 @@ def authz_set(state: People, recorded: Recorded) -> Iterable[Key]:
 def quota_set(state: People, recorded: Recorded) -> Iterable[Key]:
     """Somebody may have more or less."""
     return records.quota_set(state, recorded.event)
+
+
+def pool_bound(state: People, recorded: Recorded) -> Iterable[Key]:
+    """Other workspaces may use a pool."""
+    return pool_bindings.pool_bound(state, recorded.event)

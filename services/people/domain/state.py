@@ -14,6 +14,7 @@ from det_contracts.commands import Password
 from det_contracts.events.gateway import AccessToken, AgentUser, ProjectSet, Setting, WorkspaceSet
 from services.kit.authz.roles import Roles
 from services.kit.idempotency import Made
+from services.kit.pool_bindings import Bindings
 from services.kit.quotas.records import Quotas
 from services.kit.rules import derived
 from services.kit.sorted_keys import SortedKeys
@@ -98,7 +99,7 @@ class Highest(msgspec.Struct, frozen=True):
 
 
 @dataclass
-class People(Roles, Quotas):
+class People(Roles, Quotas, Bindings):
     """Who there is, what they are known by, and where things are filed."""
 
     sessions: dict[str, ClosedSession] = field(default_factory=dict)

@@ -11,6 +11,7 @@ from det_contracts import ids
 from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints, gateway, scheduler, searcher, worker
 from services.kit.idempotency import keep
+from services.kit.pool_bindings import pool_bound
 from services.scheduler.domain import hosts, provisioned, queue
 from services.scheduler.domain.records import Deadline, Member, Pause
 from services.scheduler.domain.state import Key, State
@@ -222,6 +223,7 @@ _FOLDS: dict[type, Callable[[State, Recorded], Iterable[Key]]] = {
     scheduler.DaemonMarked: _daemon_marked,
     scheduler.AllocationEnded: _ended,
     gateway.ExperimentMoved: queue.experiment_moved,
+    gateway.PoolBound: lambda state, recorded: pool_bound(state, recorded.event),
     gateway.QuotaSet: _limits_changed,
     gateway.GroupSet: _limits_changed,
     gateway.GroupRemoved: _limits_changed,

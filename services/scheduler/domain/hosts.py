@@ -47,7 +47,7 @@ def registered(state: State, recorded: Recorded) -> Iterable[Key]:
     kept = set(event.running)
     # Of what ran under another folder, or on another host, a worker knows nothing.
     knows = known is None or known.instance == event.instance
-    for id in state.index.held_on(event.worker_id):
+    for id in state.places.held_on(event.worker_id):
         allocation = state.allocations[id]
         gone = id not in kept and allocation.assigned <= event.reads_after
         if gone or not _slots_on(allocation, event.worker_id) <= offered:
@@ -64,7 +64,7 @@ def gone(state: State, recorded: Recorded) -> Iterable[Key]:
     left = isinstance(event, worker.WorkerLeft)
     presence: Presence = "left" if left else "lost"
     yield from state.put_worker(replace(known, presence=presence, gone_at=recorded.at))
-    for id in state.index.held_on(known.id):
+    for id in state.places.held_on(known.id):
         yield from _lose(state, state.allocations[id], known.id, over=left)
     yield from provisioned.look(state, known.id, recorded.at)
 
@@ -77,6 +77,7 @@ def forgotten(state: State, recorded: Recorded) -> Iterable[Key]:
     del state.workers[known.id]
     state.workers_in.discard(known.pool, known.id)
     state.away.discard(known.known_until, known.id)
+    state.places.drop_worker(known.id)
     state.index.drop_worker(known.id)
     yield "workers", known.id
 
@@ -101,7 +102,7 @@ def slot_switched(state: State, recorded: Recorded) -> Iterable[Key]:
 
 def _switch(state: State, changed: Worker) -> Iterable[Key]:
     yield from state.put_worker(changed)
-    for id in state.index.held_on(changed.id):
+    for id in state.places.held_on(changed.id):
         yield "allocations", id
 
 

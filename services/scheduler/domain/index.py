@@ -1,4 +1,4 @@
-"""The scheduler's records arranged for its questions: one book per pool, who holds which slot.
+"""The scheduler's records arranged for its passes: one book per pool, and the gate before them.
 
 A function of the records alone, kept up as they change and built anew after a restart.
 """
@@ -6,12 +6,14 @@ A function of the records alone, kept up as they change and built anew after a r
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any, NoReturn
 
 from det_contracts.ids import job_id
 from services.kit.authz.people import People
 from services.kit.quotas.limits import account_of
 from services.scheduler.domain.gate import Gate
+from services.scheduler.domain.places import Places
 from services.scheduler.domain.records import Allocation, Job, Pause, Pool, Worker, first_place
 from services.scheduler.policy.book import Book
 from services.scheduler.policy.records import Agent, Group, PoolSettings, Request, Share
@@ -27,18 +29,15 @@ class Index:
         workers: Mapping[str, Worker],
         allocations: Mapping[str, Allocation],
         people: People,
+        places: Places,
     ) -> None:
         self.books: dict[str, Book] = {}
         self.gate = Gate(people, self.books)
         """Before the books, for what quotas limit."""
         self._people = people
-        self._held: dict[str, dict[str, tuple[int, ...]]] = defaultdict(dict)
-        """Worker -> allocation -> slots."""
+        self._places = places
         self._groups: dict[str, set[str]] = defaultdict(set)
         self._workers: dict[str, Worker] = {}
-        self._of_job: dict[int, dict[str, None]] = defaultdict(dict)
-        self.out_of_touch: set[str] = set()
-        """Allocations with a part that is lost and may still run."""
         for pool in pools.values():
             self.put_pool(pool)
         for job in jobs.values():
@@ -83,9 +82,8 @@ class Index:
         self.gate.stir()
 
     def drop_worker(self, id: str) -> None:
-        """A worker that was away, and on which nothing is held, is forgotten."""
+        """A worker that was away is forgotten."""
         self._workers.pop(id, None)
-        self._held.pop(id, None)
 
     def _put_agent(self, worker: Worker) -> None:
         book = self.books[worker.pool]
@@ -93,7 +91,7 @@ class Index:
         counted = {slot.id for slot in worker.slots if worker.slot_switch(slot.id).open}
         agent = Agent(
             id=worker.id,
-            slots=len(counted | self.taken_on(worker.id)),
+            slots=len(counted | self._places.taken_on(worker.id)),
             enabled=worker.switch.enabled,
             draining=worker.switch.draining or worker.released,
         )
@@ -101,18 +99,13 @@ class Index:
 
     def put_allocation(self, allocation: Allocation, job: Job | None) -> None:
         """An allocation is new, or changed."""
-        self._of_job[allocation.experiment_id][allocation.id] = None
-        if any(member.lost and not member.over for member in allocation.members):
-            self.out_of_touch.add(allocation.id)
-        else:
-            self.out_of_touch.discard(allocation.id)
         book = self.books[allocation.pool]
         if job is not None and allocation.pool != job.pool:
             self._put_group(allocation.pool, job)
         request, limited = request_of(allocation, job), allocation.slots > 0
         account = account_of(self._people, allocation.experiment_id)
         if allocation.members:
-            self._hold(allocation)
+            self._recount(allocation)
             shares = tuple(Share(m.worker_id, len(m.slots)) for m in allocation.members)
             if limited:
                 self.gate.run(allocation.pool, request, account)
@@ -134,14 +127,7 @@ class Index:
         """An allocation is over."""
         self.gate.leave(allocation.id)
         self.books[allocation.pool].leave(allocation.id)
-        self.out_of_touch.discard(allocation.id)
-        for member in allocation.members:
-            self._held[member.worker_id].pop(allocation.id, None)
-            self._recount(member.worker_id)
-        mine = self._of_job[allocation.experiment_id]
-        mine.pop(allocation.id, None)
-        if not mine:
-            del self._of_job[allocation.experiment_id]
+        self._recount(allocation)
 
     def put_pause(self, pause: Pause, job: Job | None) -> None:
         """A trial may ask again any moment."""
@@ -153,16 +139,11 @@ class Index:
         """It is known whether it does."""
         self.books[pause.pool].expect(str(pause.trial_id), str(pause.experiment_id), 0)
 
-    def _hold(self, allocation: Allocation) -> None:
+    def _recount(self, allocation: Allocation) -> None:
         for member in allocation.members:
-            if allocation.id not in self._held[member.worker_id]:
-                self._held[member.worker_id][allocation.id] = member.slots
-                self._recount(member.worker_id)
-
-    def _recount(self, worker_id: str) -> None:
-        worker = self._workers.get(worker_id)
-        if worker is not None and worker.presence == "here" and (worker.slot_switches or worker.shrunk):
-            self._put_agent(worker)
+            worker = self._workers.get(member.worker_id)
+            if worker is not None and worker.presence == "here" and (worker.slot_switches or worker.shrunk):
+                self._put_agent(worker)
 
     def _put_group(self, pool: str, job: Job) -> None:
         name = str(job.experiment_id)
@@ -174,17 +155,45 @@ class Index:
             self._groups[pool].discard(name)
             self.books[pool].drop_group(name)
 
-    def of_job(self, experiment_id: int) -> list[str]:
-        """The allocations of a job, oldest first."""
-        return list(self._of_job.get(experiment_id, ()))
+    def limited(self) -> Iterable[str]:
+        """The pools in which somebody waits whom quotas limit: who is let in there may be another one now."""
+        return self.gate.pools()
 
-    def held_on(self, worker_id: str) -> list[str]:
-        """The allocations that have a share of a worker."""
-        return list(self._held.get(worker_id, ()))
+    def limits_changed(self) -> None:
+        """Quotas, groups, or where projects are."""
+        self.gate.limits_changed()
 
-    def taken_on(self, worker_id: str) -> set[int]:
-        """The slots of a worker that somebody holds."""
-        return {slot for slots in self._held.get(worker_id, {}).values() for slot in slots}
+    def layer(self) -> Index:
+        """For a state that is looked at ahead of the log."""
+        return _NoBooks()
+
+
+def _pass_by(*_: Any) -> None:
+    """Nothing is kept up."""
+
+
+_PASS_BY: Any = _pass_by
+
+
+class _NoBooks(Index):
+    """In the place of the books, where the state is one ahead of the log: rulings need none.
+
+    Passes are made over what is in the log. A ruling that asks for a book all the same fails in such a view,
+    and then is the first of the next round, which sees the state itself.
+    """
+
+    def __init__(self) -> None:
+        # Without any of the fields: to miss one is an error, not an empty book.
+        pass
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"the index has no '{name}' ahead of the log: rule by the records")
+
+    put_pool = put_job = drop_job = put_worker = drop_worker = limits_changed = _PASS_BY
+    put_allocation = drop_allocation = put_pause = drop_pause = _PASS_BY
+
+    def limited(self) -> Iterable[str]:
+        return ()
 
 
 def policy_of(pool: Pool) -> PoolSettings:

@@ -32,7 +32,7 @@ def is_released(state: State, worker_id: str) -> bool:
 
 def is_busy(state: State, worker_id: str) -> bool:
     """Whether anything holds a share of a worker."""
-    return bool(state.index.held_on(worker_id))
+    return bool(state.places.held_on(worker_id))
 
 
 def wanted(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -121,7 +121,7 @@ def released(state: State, recorded: Recorded) -> Iterable[Key]:
     )
     if event.worker_id in state.workers:
         yield from state.put_worker(replace(state.workers[event.worker_id], released=True))
-    for id in state.index.held_on(event.worker_id):
+    for id in state.places.held_on(event.worker_id):
         yield "allocations", id
     if event.failed:
         yield from _failed(state, known.pool, event.reason, recorded.at)

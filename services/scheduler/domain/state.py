@@ -11,11 +11,13 @@ import msgspec
 
 from det_contracts.ids import job_id
 from services.kit.idempotency import Made, by_age
+from services.kit.pool_bindings import Bindings
 from services.kit.quotas.limits import account_of
 from services.kit.quotas.usage import Usage
 from services.kit.rules import derived
 from services.kit.sorted_keys import SortedKeys
 from services.scheduler.domain.index import Index
+from services.scheduler.domain.places import Places
 from services.scheduler.domain.records import Allocation, Deadline, Job, OwnTask, Pause, Pool, Totals, Worker
 from services.scheduler.domain.supplies import Supplies
 
@@ -23,7 +25,7 @@ Key = tuple[str, Any]
 
 
 @dataclass
-class State(Supplies):
+class State(Supplies, Bindings):
     """Everything that the scheduler folds out of the log."""
 
     workers: dict[str, Worker] = field(default_factory=dict)
@@ -55,6 +57,8 @@ class State(Supplies):
     """(end, task): every task of somebody's own that is over"""
     away: SortedKeys = derived()  # noqa: RUF009
     """(when it may be forgotten, worker): every one that is away"""
+    places: Places = derived()  # noqa: RUF009
+    """Who holds which slots, and which allocations a job has"""
     index: Index = derived()  # noqa: RUF009
     """The same records, arranged for quick passes; see `Index`."""
 
@@ -63,7 +67,8 @@ class State(Supplies):
         self.owed = Usage()
         for id in self.jobs:
             self.owed.put(id, account_of(self, id), 1)
-        self.index = Index(self.pools, self.jobs, self.workers, self.allocations, self)
+        self.places = Places(self.allocations.values())
+        self.index = Index(self.pools, self.jobs, self.workers, self.allocations, self, self.places)
         for pause in self.pauses.values():
             self.index.put_pause(pause, self.jobs.get(pause.experiment_id))
         self.due = SortedKeys((deadline.due_at, id) for id, deadline in self.deadlines.items())
@@ -93,7 +98,7 @@ class State(Supplies):
         self.index.put_job(job)
         for trial_id in self.paused.ids(job.experiment_id):
             self.index.put_pause(self.pauses[trial_id], job)
-        for id in self.index.of_job(job.experiment_id):
+        for id in self.places.of_job(job.experiment_id):
             allocation = self.allocations[id]
             if allocation.state == "PENDING" and allocation.pool != job.pool:
                 self.index.drop_allocation(allocation)
@@ -111,7 +116,7 @@ class State(Supplies):
             self.line.discard(*place_in_line(job))
             self.owed.drop(experiment_id)
             self.index.drop_job(job)
-            for id in self.index.of_job(experiment_id):
+            for id in self.places.of_job(experiment_id):
                 self.index.put_allocation(self.allocations[id], None)
             yield "jobs", experiment_id
 
@@ -129,6 +134,7 @@ class State(Supplies):
     def put_allocation(self, allocation: Allocation) -> Iterable[Key]:
         """Keep an allocation."""
         self.allocations[allocation.id] = allocation
+        self.places.put(allocation)
         self.index.put_allocation(allocation, self.jobs.get(allocation.experiment_id))
         yield "allocations", allocation.id
         yield from self._touch_limited()
@@ -136,6 +142,7 @@ class State(Supplies):
     def drop_allocation(self, allocation: Allocation) -> Iterable[Key]:
         """Forget an allocation: its slots are free."""
         del self.allocations[allocation.id]
+        self.places.drop(allocation)
         self.index.drop_allocation(allocation)
         yield "allocations", allocation.id
         yield from self.drop_deadline(allocation.id)
@@ -179,14 +186,14 @@ class State(Supplies):
 
     def limits_changed(self) -> Iterable[Key]:
         """Quotas changed, or who is in which group, or where a project is."""
-        if self.quotas or self.index.gate.pools():
+        if self.quotas or self.index.limited():
             yield from self._touch_limited()
-            self.index.gate.limits_changed()
+            self.index.limits_changed()
             yield from self._touch_limited()
 
     def _touch_limited(self) -> Iterable[Key]:
         """A pass over each pool where quotas limit what waits may decide something new."""
-        for name in self.index.gate.pools():
+        for name in self.index.limited():
             yield "pools", name
 
     def touch_pool(self, name: str) -> Iterable[Key]:

@@ -71,9 +71,11 @@ class Explainer:
         claim = self._claims[request.group]
         if request.slots <= claim.offer - claim.active:
             return ""
+        # Only trials share a claim with others: those of their experiment.
+        whose = "its experiment" if request.preemptible else "its job"
         return (
-            f"It needs {request.slots} more: its fair share is {claim.offer} of "
-            f"{counted(capacity_of(self._book))} at present, and it holds {claim.active}."
+            f"It needs {request.slots} more: the fair share of {whose} is {claim.offer} of "
+            f"{counted(capacity_of(self._book))} at present, and {whose} holds {claim.active}."
         )
 
     def _behind(self, request: Request) -> str:

@@ -19,6 +19,7 @@ from det_contracts.expconf.length import Length
 from det_contracts.states import TERMINAL
 from det_contracts.states import State as Life
 from services.kit.idempotency import keep
+from services.kit.pool_bindings import pool_bound
 from services.searcher.domain import jobs, unmanaged
 from services.searcher.domain.custom import post, still_counts
 from services.searcher.domain.state import Exit, Experiment, Named, State, Timer, Totals, Trial, is_stopping
@@ -127,7 +128,7 @@ def _open(state: State, experiment_id: int, create: Create) -> Iterable[Key]:
     source = _by_request(state, experiment_id, create.parent).checkpoint if create.parent else None
     yield "totals", "all"
     yield "tasks", task
-    yield from state.put_trial(
+    yield from state.open_trial(
         Trial(
             id=id,
             experiment_id=experiment_id,
@@ -364,6 +365,7 @@ def _checkpoint_stored(state: State, event: trial.CheckpointStored) -> Iterable[
 
 
 _FOLDS: dict[type, Callable[[State, Any], Iterable[Key]]] = {
+    gateway.PoolBound: pool_bound,
     searcher.ExperimentCreated: _created,
     searcher.ExperimentActivated: _moved("ACTIVE"),
     searcher.ExperimentPaused: _moved("PAUSED"),

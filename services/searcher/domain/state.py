@@ -14,6 +14,7 @@ from det_contracts.states import OVER, STOPPING, TERMINAL
 from det_contracts.states import State as Life
 from services.kit.authz.people import People
 from services.kit.idempotency import Made, by_age
+from services.kit.pool_bindings import Bindings
 from services.kit.quotas.limits import account_of
 from services.kit.quotas.usage import Usage
 from services.kit.rules import Key, derived
@@ -161,6 +162,12 @@ class Totals(msgspec.Struct, frozen=True):
     trials: int = 0
 
 
+class Tally(msgspec.Struct, frozen=True):
+    """How many there are."""
+
+    count: int
+
+
 class Named(msgspec.Struct, frozen=True):
     """What a text leads to: a task to its trial, an idempotency key to its experiment."""
 
@@ -168,7 +175,7 @@ class Named(msgspec.Struct, frozen=True):
 
 
 @dataclass
-class State(People):
+class State(People, Bindings):
     """Everything that the searcher folds out of the log."""
 
     experiments: dict[int, Experiment] = field(default_factory=dict)
@@ -180,18 +187,17 @@ class State(People):
     request_keys: dict[str, Named] = field(default_factory=dict)
     creations: dict[str, Made] = field(default_factory=dict)
     totals: dict[str, Totals] = field(default_factory=dict)
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    """By what they are, "experiments" or "trials", and their state, as in "trials COMPLETED"."""
     open_tasks: dict[str, OpenTask] = field(default_factory=dict)
     standing: SortedKeys = derived()  # noqa: RUF009
-    """(experiment, how it stands, trial): every trial, once."""
+    """(experiment, how it stands, trial): every loaded trial, once."""
     made_at: SortedKeys = derived()  # noqa: RUF009
     """(when, request id): every creation"""
     due: SortedKeys = derived()  # noqa: RUF009
     """(due time, trial): every timer of a trial that runs on the cluster."""
     silences: SortedKeys = derived()  # noqa: RUF009
     """(due time, trial): when each trial that runs elsewhere must have been heard of."""
-    counts: dict[tuple[str, str], int] = derived()  # noqa: RUF009
-    """How many "experiments" and "trials" are in which state."""
-
     owed: Usage = derived()  # noqa: RUF009
     """Jobs that have not ended: experiments and tasks, by their numbers."""
 
@@ -206,27 +212,26 @@ class State(People):
         self.due, self.silences = SortedKeys(), SortedKeys()
         for id, timer in self.timers.items():
             self._waits(id).add(timer.due_at, id)
-        self.counts = {}
-        for name in ("experiments", "trials"):
-            for record in getattr(self, name).values():
-                self._count(name, record.state, 1)
 
-    def _count(self, name: str, state: Life, change: int) -> None:
-        self.counts[name, state] = self.counts.get((name, state), 0) + change
+    def _count(self, name: str, known: Life | None, now: Life | None) -> Iterable[Key]:
+        for state, change in ((known, -1), (now, 1)) if known != now else ():
+            if state is not None:
+                key = f"{name} {state}"
+                tally = self.tallies.get(key, Tally(0))
+                self.tallies[key] = Tally(tally.count + change)
+                yield "tallies", key
 
     def put_experiment(self, changed: Experiment) -> Iterable[Key]:
         """Keep an experiment."""
         known = self.experiments.get(changed.id)
-        if known is not None:
-            self._count("experiments", known.state, -1)
-        self._count("experiments", changed.state, 1)
+        yield from self._count("experiments", known.state if known is not None else None, changed.state)
         self.owe(changed)
         self.experiments[changed.id] = changed
         yield "experiments", changed.id
 
     def drop_experiment(self, id: int) -> Iterable[Key]:
         """Forget an experiment, all of whose trials are forgotten."""
-        self._count("experiments", self.experiments.pop(id).state, -1)
+        yield from self._count("experiments", self.experiments.pop(id).state, None)
         self.owed.drop(id)
         yield "experiments", id
 
@@ -239,14 +244,17 @@ class State(People):
 
     def put_trial(self, changed: Trial) -> Iterable[Key]:
         """Keep a trial. Where it was called on and now stands otherwise, the next one is called on."""
-        known = self.trials.get(changed.id)
+        return self._keep(self.trials[changed.id], changed)
+
+    def open_trial(self, fresh: Trial) -> Iterable[Key]:
+        """Keep a trial that there was not before; nobody looks whether there was."""
+        return self._keep(None, fresh)
+
+    def _keep(self, known: Trial | None, changed: Trial) -> Iterable[Key]:
         self.trials[changed.id] = changed
         yield "trials", changed.id
-        self._count("trials", changed.state, 1)
-        before, now = None, _place(changed)
-        if known is not None:
-            self._count("trials", known.state, -1)
-            before = _place(known)
+        yield from self._count("trials", known.state if known is not None else None, changed.state)
+        before, now = _place(known) if known is not None else None, _place(changed)
         if before != now:
             self.standing.swap(before, now)
             yield from self._call(changed.experiment_id, 1)
@@ -256,7 +264,7 @@ class State(People):
         # Where its timer stands depends on the record.
         timers = tuple(self.drop_timer(id))
         known = self.trials.pop(id)
-        self._count("trials", known.state, -1)
+        yield from self._count("trials", known.state, None)
         self.standing.discard(*_place(known))
         del self.tasks[known.task_id]
         yield "trials", id
@@ -295,6 +303,10 @@ class State(People):
         """The trials of an experiment that stand so, by id in each kind; all of them where none is given."""
         keys: list[tuple[Any, ...]] = [(experiment_id, kind) for kind in kinds] or [(experiment_id,)]
         return (self.trials[id] for key in keys for id in self.standing.ids(*key))
+
+    def place_of(self, trial_id: int) -> tuple[int, str, int]:
+        """Where a trial is in `standing`."""
+        return _place(self.trials[trial_id])
 
     def has_live(self, experiment_id: int) -> bool:
         """Whether a trial of an experiment has not ended."""

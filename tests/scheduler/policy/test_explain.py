@@ -140,7 +140,10 @@ def test_beyond_its_fair_share():
     running = [runs(f"r{i}", "a", 1) for i in range(2)]
     agents = [Agent(id="a", slots=3)]
     sentence = why("x", waiting, agents=agents, running=running, groups=groups, type="fair_share")
-    assert sentence == "It needs 1 more: its fair share is 2 of 3 slots at present, and it holds 2."
+    assert sentence == (
+        "It needs 1 more: the fair share of its experiment is 2 of 3 slots at present, "
+        "and its experiment holds 2."
+    )
 
 
 def test_its_fair_share_is_free_when_others_have_left():

@@ -36,6 +36,7 @@ def experiment(
         "originalConfig": "" if lean else without_secrets(submission),
         "bestTrialId": one.best_trial,
         "unmanaged": one.unmanaged,
+        "smallerIsBetter": one.smaller_is_better,
         **place(state, one.project_id),
     }
     return {**shown(COLUMNS, state, one), **beside}
@@ -54,6 +55,7 @@ class Beside(Place):
     originalConfig: str
     bestTrialId: int | None
     unmanaged: bool
+    smallerIsBetter: bool
 
 
 EMPTY: dict[str, Any] = {

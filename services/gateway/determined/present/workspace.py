@@ -58,6 +58,8 @@ def workspace(one: WorkspaceSet, state: State, viewer: str) -> dict[str, Any]:
         "pinned": viewer in one.pinned_by,
         "checkpointStorageConfig": _storage(one),
         "agentUserGroup": agent_user(one.agent_user),
+        "defaultComputePool": one.default_compute_pool,
+        "defaultAuxPool": one.default_aux_pool,
     }
 
 

@@ -33,6 +33,13 @@ class AllGather(Body):
     data: Any = None
 
 
+class ContainerRunning(AllGather):
+    """POST /allocations/{id}/notify_container_running; where it runs is known here already."""
+
+    node_name: str = ""
+    rank: int = 0
+
+
 class ProxyAddress(Body):
     """POST /allocations/{id}/proxy_address"""
 
@@ -140,6 +147,16 @@ def _rank(allocation: Allocation, resources_id: str) -> int:
 @router.post("/allocations/{allocation_id}/all_gather")
 async def all_gather(visit: Asked, allocation_id: str, body: AllGather) -> Response:
     """The data of all members, in the same order for each, once all of them gave theirs."""
+    return await _gather(visit, allocation_id, body)
+
+
+@router.post("/allocations/{allocation_id}/notify_container_running")
+async def container_runs(visit: Asked, allocation_id: str, body: ContainerRunning) -> Response:
+    """A member's container runs: the data of all members, once all of theirs do."""
+    return await _gather(visit, allocation_id, body)
+
+
+async def _gather(visit: UserVisit, allocation_id: str, body: AllGather) -> Response:
     _own(visit, allocation_id)
     if not body.request_uuid:
         raise invalid("requestUuid is missing: it distinguishes a repeated request from another member's")

@@ -20,7 +20,17 @@ from services.web.query import Asks
 from services.why.timeline import totals
 
 router = APIRouter()
-OWNERS = ("searcher", "scheduler", "metrics", "checkpoints", "gateway", "worker", "trial", "archive")
+OWNERS = (
+    "searcher",
+    "scheduler",
+    "metrics",
+    "checkpoints",
+    "webhooks",
+    "gateway",
+    "worker",
+    "trial",
+    "archive",
+)
 SECRETS = ("password", "salt", "hashed", "token", "secret_key", "access_key", "original_config")
 """Fields of events that nobody is shown; the configuration hides its own."""
 

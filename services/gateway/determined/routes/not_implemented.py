@@ -1,7 +1,4 @@
-"""What is not there yet: 501.
-
-REST spec, the rows marked *stub* and P2.
-"""
+"""What 0.25 has and is not offered here: 501, with what to do instead."""
 
 from __future__ import annotations
 
@@ -11,28 +8,27 @@ from starlette.responses import Response
 from services.gateway.http.visit import Asked
 from services.web.errors import unimplemented
 
-MISSING = (
-    ("PATCH", "/master/config"),
-    ("POST", "/trial-source-info"),
-    ("GET", "/resources/allocation/raw"),
-    ("GET", "/resources/allocation/aggregated"),
-    ("POST", "/allocations/{id}/notify_container_running"),
-    ("GET", "/workspaces/{id}/available-resource-pools"),
-    ("GET", "/resource-pools/{name}/workspace-bindings"),
-)
-MISSING_NOUNS = ("webhooks",)
+MISSING: dict[tuple[str, str], str] = {
+    ("PATCH", "/master/config"): (
+        "a running cluster does not change how it logs: set STEADFAST_LOG_LEVEL (and STEADFAST_LOG_FORMAT, "
+        "whose lines have no colours) where the services are started, and start them again"
+    ),
+    ("POST", "/trial-source-info"): (
+        "which checkpoint a trial was made to judge or to tune further is not kept: report the metrics to a "
+        "trial of its own, and name the checkpoint in its hyperparameters or as source_checkpoint_uuid"
+    ),
+}
+"""Method and path below `/api/v1`, and what whoever asks is told."""
 
 router = APIRouter()
 
 
-async def _missing(visit: Asked) -> Response:
-    where = f"{visit.request.method} {visit.request.url.path}"
-    raise unimplemented(f"{where} is not offered yet")
+def _add(method: str, path: str, instead: str) -> None:
+    async def missing(visit: Asked) -> Response:
+        raise unimplemented(f"{method} {visit.request.url.path} is not offered: {instead}")
+
+    router.add_api_route(path, missing, methods=[method], name="missing")
 
 
-for _method, _path in MISSING:
-    router.add_api_route(_path, _missing, methods=[_method], name="missing")
-for _noun in MISSING_NOUNS:
-    for _path in (f"/{_noun}", f"/{_noun}/{{rest:path}}"):
-        for _method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
-            router.add_api_route(_path, _missing, methods=[_method], name="missing")
+for (_method, _path), _instead in MISSING.items():
+    _add(_method, _path, _instead)

@@ -26,6 +26,7 @@ from services.gateway.submit import archive, configuration, images, secrets, sub
 from services.gateway.submit.idle import idle_timeout_s
 from services.gateway.submit.own_task import OURS, Wish, completed, give_keys, tensorboard
 from services.kit import paging
+from services.kit.pool_bindings import check_pool
 from services.people import places, users
 from services.web.query import Asks, Integer, Paged, Users
 
@@ -78,7 +79,8 @@ async def _started(visit: UserVisit, kind: OwnKind, body: TaskBody, code: submit
     visit.see("trial", *body.trial_ids)
     space = places.workspace(state, body.workspace_id or places.FIRST).workspace_id
     visit.need("create_task", "workspace", space)
-    wish: Wish = completed(body, kind, visit.backend)
+    wish: Wish = completed(body, kind, visit.backend, space)
+    check_pool(state, wish.pool, space, places.workspace(state, space).name)
     if body.preview and kind == "NOTEBOOK":
         user = visit.user.username
         made = wished_notebook(wish.name, wish.pool, user, space, time.time())

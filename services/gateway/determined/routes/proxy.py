@@ -17,14 +17,14 @@ from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
 from det_contracts import ids, page_key
-from det_contracts.problems import not_found, unavailable
+from det_contracts.problems import Refused, not_found, unavailable
 from services.catalogue.domain import OwnTask
 from services.catalogue.gathers import check_place
-from services.catalogue.rights import judge
+from services.catalogue.rights import Directory, judge
 from services.gateway.http.streaming import Stream
 from services.gateway.http.visit import SCRIPTS_HEADER, Anybody, UserVisit, Visit
 from services.kit import task_tokens
-from services.kit.authz.judge import Wish
+from services.kit.authz.judge import Wish, require
 from services.web import task_pages, tickets, upgrades
 from services.web.errors import forbidden, unauthenticated, unimplemented
 from services.web.pacing import stranger_at
@@ -173,16 +173,26 @@ async def _joined(visit: Visit, task_id: str, path: bytes) -> Response:
 def _recheck(visit: Visit, task_id: str) -> None:
     """Raises `Refused` once the task is over, or whoever asks may go on no longer."""
     _address(visit, task_id)
-    if isinstance(visit, UserVisit):
+    if not isinstance(visit, UserVisit):
+        _keyed(visit, task_id)
+    else:
         judge(visit.catalogue.state, visit.session(), Wish("view", "page", task_id))
         _check_right(visit, task_id)
 
 
 def _keyed(visit: Visit, task_id: str) -> Visit:
-    """Who brings no session, to a shell: there it is the key that lets in. Raises `Refused` (401)."""
-    known = visit.catalogue.state.tasks.get(task_id)
+    """Who brings no session, to a shell: there it is the key that lets in. Raises `Refused` (401).
+
+    A key acts for whose the shell is, and says nothing of who uses it: it lets in for as long as they may.
+    """
+    state = visit.catalogue.state
+    known = state.tasks.get(task_id)
     if visit.backend.settings.shell_needs_session or known is None or known.kind != "SHELL":
         raise unauthenticated("not logged in; run 'det user login'")
+    try:
+        require(Directory(state), known.user, [Wish("control_task", "task", task_id)])
+    except Refused:
+        raise unauthenticated("whose shell this is may not use it any more; run 'det user login'") from None
     return visit
 
 

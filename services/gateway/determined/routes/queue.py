@@ -21,7 +21,7 @@ from services.gateway.http.bodies import QueueUpdate, QueueUpdates
 from services.gateway.http.visit import Asked, UserVisit
 from services.gateway.submit.below import DEFAULT_POOL
 from services.kit import paging
-from services.web.query import NOTHING, Asking, Asks, Paged, names
+from services.web.query import NOTHING, Asking, Asks, Flag, Paged, names
 
 router = APIRouter()
 JOB_STATES = ("QUEUED", "SCHEDULED", "SCHEDULED_BACKFILLED")
@@ -34,6 +34,12 @@ class JobsAsked(Paged):
     states: Annotated[list[str], names("STATE_", JOB_STATES)] = NOTHING
 
 
+class PoolsAsked(Paged):
+    """Which pools."""
+
+    unbound: Flag = False
+
+
 class StatsAsked(Asking):
     """Of which pools."""
 
@@ -41,9 +47,11 @@ class StatsAsked(Asking):
 
 
 @router.get("/resource-pools")
-async def pools(visit: Asked, query: Asks[Paged]) -> Response:
-    """All pools, with their queues' counts."""
+async def pools(visit: Asked, query: Asks[PoolsAsked]) -> Response:
+    """All pools, with their queues' counts, or those that are bound to no workspace."""
     rows, queue = await visit.peers.pools(), await visit.peers.jobs()
+    if query.unbound:
+        rows = [row for row in rows if row.name not in visit.catalogue.state.bindings]
     found = []
     for row in rows:
         shown = agent.pool(row, visit.catalogue.state, default=row.name == DEFAULT_POOL)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 import uuid
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts import subjects
+from det_contracts.limits import NAME_CHARACTERS
 from det_contracts.problems import Problem, Refused, invalid
 from det_contracts.reports import LogBatch, LogLine
 from services.catalogue.rights import judge
@@ -22,6 +23,8 @@ from services.kit.log import Draft
 
 AT_ONCE = 1000
 """Lines in one message."""
+Name = Annotated[str, msgspec.Meta(max_length=NAME_CHARACTERS, pattern=r"^[^\x00]*\Z")]
+Rank = Annotated[int, msgspec.Meta(ge=-1, lt=2**31)]
 root = APIRouter()
 
 
@@ -31,13 +34,13 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     task_id: str
     log: str = ""
     allocation_id: str | None = None
-    agent_id: str | None = None
-    rank_id: int | None = None
-    rank: int | None = None
+    agent_id: Name | None = None
+    rank_id: Rank | None = None
+    rank: Rank | None = None
     timestamp: datetime | None = None
-    level: str | None = None
-    stdtype: str | None = None
-    source: str | None = None
+    level: Name | None = None
+    stdtype: Name | None = None
+    source: Name | None = None
 
 
 @root.post("/task-logs")

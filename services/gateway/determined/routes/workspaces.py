@@ -13,6 +13,7 @@ from det_contracts.commands import RemoveProject, RemoveWorkspace, SetProject, S
 from det_contracts.events.gateway import Note, WorkspaceSet
 from det_contracts.problems import invalid
 from services.gateway.determined.present import workspace as present
+from services.gateway.determined.routes.bindings import check_pool_exists
 from services.gateway.http import records
 from services.gateway.http.answers import answering_one, answering_page
 from services.gateway.http.bodies import (
@@ -79,7 +80,8 @@ async def workspaces(visit: Asked, query: Asks[PlacesAsked]) -> Response:
 @router.post("/workspaces")
 async def create_workspace(visit: Asked, wish: WorkspaceBody) -> Response:
     """Make a workspace."""
-    command = SetWorkspace(name=wish.name or "", user=visit.user.username, **_described(visit, wish, None))
+    described = await _described(visit, wish, None)
+    command = SetWorkspace(name=wish.name or "", user=visit.user.username, **described)
     return _workspace(visit, await visit.create(command))
 
 
@@ -95,9 +97,9 @@ async def _change_workspace(visit: UserVisit, id: int, **changes: Any) -> None:
 
 @router.patch("/workspaces/{id}")
 async def change_workspace(visit: Asked, id: int, wish: WorkspaceBody) -> Response:
-    """Change a workspace's name, its checkpoint storage, or who its tasks run as."""
+    """Change a workspace's name, its checkpoint storage, its default pools, or who its tasks run as."""
     known = places.workspace(visit.catalogue.state, id)
-    changes = _described(visit, wish, known)
+    changes = await _described(visit, wish, known)
     if wish.name is not None:
         changes["name"] = wish.name
     if changes:
@@ -105,9 +107,12 @@ async def change_workspace(visit: Asked, id: int, wish: WorkspaceBody) -> Respon
     return _workspace(visit, id)
 
 
-def _described(visit: UserVisit, wish: WorkspaceBody, known: WorkspaceSet | None) -> dict[str, Any]:
-    """What a request says of storage and agent user; an empty one takes away what there is."""
-    found: dict[str, Any] = {}
+async def _described(visit: UserVisit, wish: WorkspaceBody, known: WorkspaceSet | None) -> dict[str, Any]:
+    """What a request says of storage, agent user and pools; an empty one takes away what there is."""
+    pools = {"default_compute_pool": wish.default_compute_pool, "default_aux_pool": wish.default_aux_pool}
+    found: dict[str, Any] = {name: pool for name, pool in pools.items() if pool is not None}
+    if any(found.values()):
+        await check_pool_exists(visit, *filter(None, found.values()))
     if wish.agent_user_group is not None:
         empty = wish.agent_user_group == AgentUserBody()
         found["agent_user"] = None if empty else agent_user(wish.agent_user_group)

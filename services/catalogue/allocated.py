@@ -1,0 +1,237 @@
+"""Who had slots, and for how long: run by run, and added up by day or month (REST spec, section 8).
+
+It is what was allocated that counts, however much of it was used. Times are seconds since the epoch, UTC.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Literal, NamedTuple
+
+from services.catalogue.api_values import instant, maybe_instant
+from services.catalogue.domain import Allocation, State
+from services.people import places, users
+
+Period = Literal["DAILY", "MONTHLY"]
+KINDS = {"TRIAL": "training", "CHECKPOINT_GC": "gc"}
+"""What 0.25 calls a kind of run; others by their own name in small letters."""
+BATCH = 1000
+"""Runs that are looked at between two looks at other requests."""
+SUMS = ("total", "username", "experiment_label", "resource_pool", "agent_label")
+SUM_COLUMNS = ("aggregation_type", "aggregation_key", "date", "seconds")
+
+
+class Held(NamedTuple):
+    """One run, as far as it held slots within a time."""
+
+    id: str
+    kind: str
+    experiment_id: int | None
+    """None for a task of somebody's own."""
+    username: str
+    user_id: int
+    workspace: str
+    labels: tuple[str, ...]
+    pool: str
+    slots: int
+    began: float
+    ended: float | None
+    """None while it runs."""
+    first: float
+    """From when it counts: its begin, or that of the time that is asked for."""
+    last: float
+
+    @property
+    def seconds(self) -> float:
+        """How long it ran within the time that is asked for."""
+        return self.last - self.first
+
+
+async def held(
+    state: State, after: float, before: float, now: float, seen: Callable[[str], bool]
+) -> list[Held]:
+    """Runs that held slots at any time from `after` to `before`, in the order of their begin."""
+    found = []
+    for number, id in enumerate(list(state.allocations), 1):
+        if number % BATCH == 0:
+            await asyncio.sleep(0)
+        one = state.allocations.get(id)
+        if one is None or one.started_at is None or not one.members:
+            continue
+        first, last = max(one.started_at, after), min(one.ended_at or max(now, one.started_at), before)
+        if first < last and seen(id):
+            found.append(_held(state, one, first, last))
+    return sorted(found, key=lambda one: (one.began, one.id))
+
+
+def _held(state: State, one: Allocation, first: float, last: float) -> Held:
+    experiment = state.experiments.get(one.experiment_id)
+    task = state.tasks.get(one.task_id)
+    name = task.user if task else experiment.user if experiment else ""
+    user = users.named(state, name)
+    project = state.projects.get(experiment.project_id, places.PROJECT) if experiment else places.PROJECT
+    space = task.workspace_id if task else project.workspace_id
+    known = state.workspaces.get(space, places.WORKSPACE)
+    return Held(
+        id=one.id,
+        kind=KINDS.get(one.kind, one.kind.lower()),
+        experiment_id=experiment.id if experiment else None,
+        username=user.username if user else name,
+        user_id=user.id if user else 0,
+        workspace=known.name,
+        labels=experiment.labels if experiment else (),
+        pool=one.pool,
+        slots=one.slots,
+        began=one.started_at or 0.0,
+        ended=one.ended_at,
+        first=first,
+        last=last,
+    )
+
+
+def raw_entry(one: Held) -> dict[str, Any]:
+    """A run, as the API tells it; `seconds` within the time that was asked for."""
+    return {
+        "kind": one.kind,
+        "startTime": instant(one.began),
+        "endTime": maybe_instant(one.ended),
+        "experimentId": one.experiment_id,
+        "username": one.username,
+        "userId": one.user_id,
+        "labels": list(one.labels),
+        "seconds": one.seconds,
+        "slots": one.slots,
+    }
+
+
+def raw_csv(found: Iterable[Held]) -> str:
+    """The same as a table."""
+    columns = ("experiment_id", "kind", "username", "labels", "slots", "start_time", "end_time", "seconds")
+    rows = (
+        (
+            one.experiment_id,
+            one.kind,
+            one.username,
+            ",".join(one.labels),
+            one.slots,
+            instant(one.began),
+            maybe_instant(one.ended),
+            one.seconds,
+        )
+        for one in found
+    )
+    return _table(columns, rows)
+
+
+def allocations_csv(found: Iterable[Held]) -> str:
+    """Allocation by allocation, with workspaces and slot hours."""
+    columns = (
+        "allocation_id", "task_type", "username", "workspace_name", "experiment_id", "slots", "start_time",
+        "end_time", "slot_hours",
+    )  # fmt: skip
+    rows = (
+        (
+            one.id,
+            one.kind,
+            one.username,
+            one.workspace,
+            one.experiment_id,
+            one.slots,
+            instant(one.began),
+            maybe_instant(one.ended),
+            one.seconds * one.slots / 3600,
+        )
+        for one in found
+    )
+    return _table(columns, rows)
+
+
+def _table(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([_cell(value) for value in row] for row in rows)
+    return text.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    # A name that begins so would be a formula to a spreadsheet.
+    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") else value
+
+
+class Sums:
+    """Slot seconds of one day or month."""
+
+    def __init__(self) -> None:
+        self.by: dict[str, dict[str, float]] = {name: defaultdict(float) for name in SUMS}
+
+    def add(self, one: Held, seconds: float) -> None:
+        """A part of a run; it counts in full for each of its labels."""
+        used = seconds * one.slots
+        self.by["total"]["total"] += used
+        self.by["username"][one.username] += used
+        self.by["resource_pool"][one.pool] += used
+        for label in one.labels:
+            self.by["experiment_label"][label] += used
+
+
+def summed(found: Iterable[Held], period: Period) -> dict[date, Sums]:
+    """Slot seconds by the first day of each period that has any."""
+    sums: dict[date, Sums] = {}
+    for one in found:
+        for first, seconds in _parts(one, period) if one.slots else ():
+            sums.setdefault(first, Sums()).add(one, seconds)
+    return dict(sorted(sums.items()))
+
+
+def _parts(one: Held, period: Period) -> Iterator[tuple[date, float]]:
+    """The periods that a run touches, and for how long."""
+    at = one.first
+    while at < one.last:
+        day = datetime.fromtimestamp(at, UTC).date()
+        first = day if period == "DAILY" else day.replace(day=1)
+        until = min(midnight(following(first, period)), one.last)
+        yield first, until - at
+        at = until
+
+
+def following(first: date, period: Period) -> date:
+    """The first day of the next period."""
+    if period == "DAILY":
+        return first + timedelta(days=1)
+    return (first.replace(day=28) + timedelta(days=4)).replace(day=1)
+
+
+def midnight(day: date) -> float:
+    """When a day begins."""
+    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
+
+
+def sum_entry(first: date, sums: Sums, period: Period) -> dict[str, Any]:
+    """The sums of a period, as the API tells them."""
+    return {
+        "periodStart": first.isoformat(),
+        "period": f"RESOURCE_ALLOCATION_AGGREGATION_PERIOD_{period}",
+        "seconds": sums.by["total"]["total"],
+        "byUsername": sums.by["username"],
+        "byExperimentLabel": sums.by["experiment_label"],
+        "byResourcePool": sums.by["resource_pool"],
+        "byAgentLabel": sums.by["agent_label"],
+    }
+
+
+def sums_csv(found: dict[date, Sums], period: Period) -> str:
+    """The same as a table: a row for each sum."""
+    form = "%Y-%m-%d" if period == "DAILY" else "%Y-%m"
+    rows = (
+        (name, key, first.strftime(form), seconds)
+        for first, sums in found.items()
+        for name in SUMS
+        for key, seconds in sorted(sums.by[name].items())
+    )
+    return _table(SUM_COLUMNS, rows)

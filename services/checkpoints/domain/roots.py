@@ -1,0 +1,104 @@
+"""What belongs to an experiment, and leaves the memory with it once all is known and nothing is going.
+
+Models and their versions stay, and so does what is asked over many experiments: who starts from whose
+checkpoint, and what each has stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
+
+from services.checkpoints.domain.state import (
+    GOING,
+    Key,
+    State,
+    of_validation_key,
+    place,
+    validation_key,
+)
+from services.kit.roots import Roots, loaded, loaded_by, of_experiment, of_what_names_it
+from services.kit.sorted_keys import SortedKeys
+
+_of_trial = of_what_names_it("trials")
+
+
+def _of_validation(state: State, key: str) -> str | None:
+    return _of_trial(state, of_validation_key(key)[0])
+
+
+def _members(state: State, root: str) -> Iterable[Key]:
+    """All that is kept of an experiment; none once it was deleted."""
+    id = int(root)
+    yield from loaded_by(state, id, "experiments", "homes")
+    for trial_id in state.trials_of.ids(id):
+        yield "trials", trial_id
+        yield from (("validations", validation_key(*key)) for key in state.validated_at.scan(trial_id))
+    yield from (("checkpoints", uuid) for uuid in state.standing.ids(id))
+
+
+def _is_over(state: State, root: str) -> bool:
+    known = loaded(state.experiments, int(root))
+    if known is None or not known.ended or known.unsettled or known.deleting or known.sweeping:
+        return False
+    return state.standing.first(known.id, GOING) is None
+
+
+def _places(state: State, key: Key) -> Iterator[tuple[SortedKeys, tuple[Any, ...]]]:
+    """Where a loaded record stands in the indexes; but for `unsaved`, which is about two records."""
+    name, id = key
+    if name == "trials":
+        yield state.trials_of, (state.trials[id].experiment_id, id)
+    elif name == "checkpoints":
+        one = state.checkpoints[id]
+        yield state.standing, place(one)
+        yield state.stored, (one.trial_id, one.order, id)
+        yield state.saved_at, (one.trial_id, one.steps_completed, id)
+    elif name == "validations":
+        yield state.validated_at, of_validation_key(id)
+
+
+def _index(state: State, keys: Collection[Key]) -> None:
+    for key in keys:
+        for index, at in _places(state, key):
+            index.add(*at)
+    # When all checkpoints are there: whether a validation is at the steps of one is asked of them.
+    for steps in _validated(keys):
+        if state.saved_at.first(*steps) is None:
+            state.unsaved.add(*steps)
+
+
+def _unindex(state: State, keys: Collection[Key]) -> None:
+    for key in keys:
+        for index, at in _places(state, key):
+            index.discard(*at)
+    for steps in _validated(keys):
+        state.unsaved.discard(*steps)
+
+
+def _validated(keys: Collection[Key]) -> Iterator[tuple[int, int]]:
+    return (of_validation_key(id) for name, id in keys if name == "validations")
+
+
+ROOTS: Roots[State] = Roots(
+    of={
+        "experiments": of_experiment,
+        "homes": of_experiment,
+        "trials": _of_trial,
+        "checkpoints": of_what_names_it("checkpoints"),
+        "validations": _of_validation,
+    },
+    members=_members,
+    is_over=_is_over,
+    index=_index,
+    unindex=_unindex,
+    named_by={
+        "experiment_id": "experiments",
+        "trial_id": "trials",
+        "trial_ids": "trials",
+        "uuid": "checkpoints",
+        "uuids": "checkpoints",
+        "checkpoint": "checkpoints",
+        "source_checkpoint": "checkpoints",
+    },
+)

@@ -1,0 +1,79 @@
+"""Which workspaces may use which resource pools (REST spec, section 8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.administering import Binding, BindPool
+from det_contracts.problems import not_found
+from services.gateway.http.bodies import BindingBody
+from services.gateway.http.visit import Asked, UserVisit
+from services.kit import paging
+from services.kit.pool_bindings import may_use
+from services.people import places
+from services.web.query import Asks, Paged
+
+router = APIRouter()
+PATH = "/resource-pools/{name}/workspace-bindings"
+
+
+@router.get(PATH)
+async def workspaces_of(visit: Asked, name: str, query: Asks[Paged]) -> Response:
+    """The workspaces that a pool is bound to; none: all may use it."""
+    await check_pool_exists(visit, name)
+    bound = visit.catalogue.state.bindings.get(name)
+    sight = visit.sight
+    seen = sight.only(sight.workspace, bound.workspaces if bound is not None else ())
+    page, pagination = paging.cut(seen, query.window)
+    return visit.answer({"workspaceIds": page, "pagination": pagination})
+
+
+@router.post(PATH)
+async def bind(visit: Asked, name: str, wish: BindingBody) -> Response:
+    """Let these workspaces use the pool, beside those that it is bound to; nobody else may then."""
+    return await _change(visit, name, wish, "add")
+
+
+@router.delete(PATH)
+async def unbind(visit: Asked, name: str, wish: BindingBody) -> Response:
+    """Keep these workspaces out of the pool; once it is bound to none, all may use it."""
+    return await _change(visit, name, wish, "remove")
+
+
+@router.put(PATH)
+async def rebind(visit: Asked, name: str, wish: BindingBody) -> Response:
+    """Let these workspaces use the pool and no others; with none, all may use it."""
+    return await _change(visit, name, wish, "replace")
+
+
+@router.get("/workspaces/{id}/available-resource-pools")
+async def pools_of(visit: Asked, id: int, query: Asks[Paged]) -> Response:
+    """The names of the pools that a workspace may use."""
+    places.workspace(visit.catalogue.state, id)
+    rows = await visit.peers.pools()
+    found = sorted(row.name for row in rows if may_use(visit.catalogue.state, row.name, id))
+    page, pagination = paging.cut(found, query.window)
+    return visit.answer({"resourcePools": page, "pagination": pagination})
+
+
+async def _change(visit: UserVisit, name: str, wish: BindingBody, change: Binding) -> Response:
+    if change != "remove":
+        # A pool that was taken out of the configuration can still be unbound.
+        await check_pool_exists(visit, name)
+    state = visit.catalogue.state
+    named = [places.workspace_named(state, one).workspace_id for one in wish.workspace_names or ()]
+    ids = tuple(dict.fromkeys([*(wish.workspace_ids or ()), *named]))
+    command = BindPool(pool=name, workspaces=ids, change=change, user=visit.user.username)
+    await visit.peers.command(command)
+    return visit.answer({})
+
+
+async def check_pool_exists(visit: UserVisit, *names: Any) -> None:
+    """Raises `Refused` (404) for a pool that nobody configured and no worker is in."""
+    known = {row.name for row in await visit.peers.pools()}
+    for name in names:
+        if name not in known:
+            raise not_found("resource pool", name)

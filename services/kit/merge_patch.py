@@ -1,0 +1,20 @@
+"""Mappings laid over mappings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def merged(given: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """A JSON merge patch (RFC 7396): mappings are joined, null removes, all else replaces."""
+    joined = dict(given)
+    for name, value in patch.items():
+        if isinstance(value, Mapping):
+            before = joined.get(name)
+            joined[name] = merged(before if isinstance(before, Mapping) else {}, value)
+        elif value is None:
+            joined.pop(name, None)
+        else:
+            joined[name] = value
+    return joined

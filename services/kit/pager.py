@@ -1,0 +1,201 @@
+"""Which roots are in the memory: brings those that somebody looks for, and lets go of those that are at rest.
+
+A root is at rest when it is over, its records call for nothing, and all of it is saved. Those that moved last
+stay, so many as there is room for. What lies in the database is newer than what is folded here only where
+another replica leads and this one is behind: where that matters, the whole state is loaded anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+import sqlalchemy as sa
+
+from services.kit.database import Unreadable, in_words
+from services.kit.roots import Key, PagedTable, PageFault, Roots, loaded
+from services.kit.rules import Rules
+from services.kit.snapshot import Pages
+from services.kit.snapshot_store import DatabaseSaver
+
+S = TypeVar("S")
+ROOM = 10_000
+"""Records of paged tables that stay loaded though they are at rest."""
+AT_ONCE = 50
+"""Roots that are let go of after one folded portion, at most."""
+
+
+class Pager(Generic[S]):
+    """Brings and lets go of the records of one state."""
+
+    def __init__(
+        self,
+        rules: Rules[S],
+        saver: DatabaseSaver,
+        roots: Roots[S],
+        *,
+        faulted: Callable[[PageFault], None],
+        room: int | None = None,
+    ) -> None:
+        """`faulted` hears of each `PageFault` before it is raised; `room` stands for `ROOM`."""
+        self._rules = rules
+        self._saver = saver
+        self._roots = roots
+        self._faulted = faulted
+        self._room = ROOM if room is None else room
+        self._state: S = rules.state()
+        self._positions: Mapping[str, int] = {}
+        self._here: set[str] = set()
+        """Roots that are loaded: what is not found of them is not there."""
+        self._moved: dict[str, int] = {}
+        """Those that may be at rest, with the portion in which they moved last; longest ago first."""
+        self._dropped = 0
+        """The portion in which a record went of which nobody knows any more what it belonged to."""
+        self._absent: frozenset[Key] = frozenset()
+        """Records that were looked for before this portion, and are in the database under no root."""
+        self.brought, self.left = 0, 0
+        """How many roots have come from the database, and how many have gone."""
+
+    def begin(self, state: S, positions: Mapping[str, int]) -> None:
+        """Take charge of a state as it was loaded; `positions` goes on telling what it is true at."""
+        self._state, self._positions = state, positions
+        self._here, self._moved = set(), {}
+        for table in self._roots.of:
+            known = getattr(state, table)
+            setattr(state, table, PagedTable(known, partial(self._load, table)))
+            for id in known:
+                self._note((table, id), 0)
+
+    def moved(self, keys: Iterable[Key]) -> None:
+        """Records were put or dropped by the portion that is being folded."""
+        for key in keys:
+            self._note(key, self._saver.folded + 1)
+
+    def _note(self, key: Key, portion: int) -> None:
+        if key[0] not in self._roots.of:
+            return
+        root = self._roots.root_of(self._state, key)
+        if root is not None:
+            self._here.add(root)
+            self._moved.pop(root, None)
+            self._moved[root] = portion
+        elif loaded(getattr(self._state, key[0]), key[1]) is None:
+            self._dropped = portion
+
+    def is_loaded(self, root: str) -> bool:
+        """Whether a root is in the memory."""
+        return root in self._here
+
+    async def bring(self, messages: Iterable[Any]) -> frozenset[Key]:
+        """Have the records loaded that some events, commands or queries name; those there are none of."""
+        wanted = {key for one in messages for key in self._roots.names(one) if self._is_missing(key)}
+        while wanted:
+            changes = self.brought, self.left
+            keys, roots = self._sorted_out(wanted)
+            pages = self._checked(await self._asked(keys, roots))
+            if changes == (self.brought, self.left):
+                self._put(pages)
+                break
+            # What was read may have been changed, saved and let go of again meanwhile.
+        return frozenset(key for key in wanted if self._is_missing(key))
+
+    def expecting(self, absent: frozenset[Key]) -> None:
+        """Until this is said again with others, these records are known not to be there."""
+        self._absent = absent
+
+    def let_go(self, touched: dict[Key, str], parked: Collection[Key]) -> None:
+        """Let go of roots at rest, as many as are too many; what they have in `touched` calls for nothing."""
+        for _ in range(AT_ONCE):
+            root = next(iter(self._moved), None)
+            if root is None or self._records() <= self._room:
+                return
+            if not self._saver.is_kept(max(self._moved[root], self._dropped)):
+                return
+            del self._moved[root]
+            keys = list(self._roots.members(self._state, root))
+            if not keys:
+                self._here.discard(root)
+            elif self._is_at_rest(root, keys, parked):
+                self._drop(root, keys)
+                for key in keys:
+                    touched.pop(key, None)
+
+    def _records(self) -> int:
+        return sum(len(getattr(self._state, table)) for table in self._roots.of)
+
+    def _is_at_rest(self, root: str, keys: list[Key], parked: Collection[Key]) -> bool:
+        if not self._roots.is_over(self._state, root):
+            return False
+        return not any(key in parked or self._rules.react(self._state, key) for key in keys)
+
+    def _drop(self, root: str, keys: list[Key]) -> None:
+        self.left += 1
+        self._roots.unindex(self._state, keys)
+        for table, id in keys:
+            dict.pop(getattr(self._state, table), id, None)
+        self._here.discard(root)
+        self._saver.let_go(root)
+
+    def _put(self, pages: Pages) -> None:
+        for root, records in pages.records.items():
+            if root in self._here:
+                continue
+            self.brought += 1
+            for (table, id), record in records.items():
+                dict.__setitem__(getattr(self._state, table), id, record)
+            self._roots.index(self._state, records.keys())
+            self._here.add(root)
+            self._moved[root] = 0
+
+    def _load(self, table: str, id: Any) -> bool:
+        """Bring the root of a record that a rule looks for; whether there is that record."""
+        key = (table, id)
+        if key in self._absent or not self._may_be_away(key):
+            return False
+        keys, roots = self._sorted_out([key])
+        try:
+            pages = self._saver.pages_now(keys, roots, self._here.__contains__)
+        except (sa.exc.SQLAlchemyError, Unreadable) as error:
+            raise self._fault(_told(error)) from error
+        self._put(self._checked(pages))
+        return loaded(getattr(self._state, table), id) is not None
+
+    def _is_missing(self, key: Key) -> bool:
+        return loaded(getattr(self._state, key[0]), key[1]) is None and self._may_be_away(key)
+
+    def _may_be_away(self, key: Key) -> bool:
+        root = self._roots.of[key[0]](self._state, key[1])
+        return root is None or (root != "" and root not in self._here)
+
+    def _sorted_out(self, keys: Iterable[Key]) -> tuple[list[Key], set[str]]:
+        """The roots to ask for, and the records whose roots only the database knows."""
+        unknown, roots = list[Key](), set[str]()
+        for key in keys:
+            root = self._roots.root_of(self._state, key)
+            if root is None:
+                unknown.append(key)
+            else:
+                roots.add(root)
+        return unknown, roots
+
+    async def _asked(self, keys: list[Key], roots: set[str]) -> Pages:
+        try:
+            return await self._saver.pages(keys, roots, self._here.__contains__)
+        except (sa.exc.SQLAlchemyError, Unreadable) as error:
+            raise self._fault(_told(error)) from error
+
+    def _checked(self, pages: Pages) -> Pages:
+        if pages.changed_after(self._positions):
+            there, here = pages.positions, dict(self._positions)
+            raise self._fault(f"another replica has saved what is looked for, up to {there}; here is {here}")
+        return pages
+
+    def _fault(self, why: str) -> PageFault:
+        fault = PageFault(why)
+        self._faulted(fault)
+        return fault
+
+
+def _told(error: Exception) -> str:
+    return in_words(error) if isinstance(error, sa.exc.DBAPIError) else str(error)

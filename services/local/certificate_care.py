@@ -1,0 +1,37 @@
+"""Has the certificate of a local cluster renewed while it runs, before it ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from services.local.processes import tell
+
+if TYPE_CHECKING:
+    from services.local.certificates import Certificates
+
+LOOK_S = 6 * 3600.0
+
+
+async def keep_certificates(
+    keep: Callable[[], Certificates | None], reload_broker: Callable[[], None], look_s: float = LOOK_S
+) -> None:
+    """Look at the certificate again and again, until cancelled.
+
+    `keep` makes a new one where the old one ends soon, and says where it lies; None where there is none. All
+    programs but the broker see a new one by themselves.
+    """
+    shown = b""
+    while True:
+        try:
+            certificates = await asyncio.to_thread(keep)
+            now = certificates.certificate.read_bytes() if certificates is not None else b""
+        except OSError as error:
+            tell(f"the certificate cannot be looked at: {error}")
+            now = shown
+        if shown and now != shown:
+            reload_broker()
+            tell("there is a new certificate; the broker was asked to read it")
+        shown = now
+        await asyncio.sleep(look_s)

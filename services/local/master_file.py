@@ -1,0 +1,170 @@
+"""The configuration file of a 0.25 master, read for a cluster of this machine.
+
+>>> read({"cluster_name": "lab", "db": {"host": "pg"}}).settings
+{'STEADFAST_CLUSTER_NAME': 'lab'}
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from services.kit import yamlfile
+from services.local import master_names as names
+from services.local.preconditions import CannotStart
+
+_LEVELS = {"trace": "DEBUG", "debug": "DEBUG", "info": "INFO", "warn": "WARNING", "warning": "WARNING"}
+_LEVELS |= dict.fromkeys(("error", "fatal", "panic"), "ERROR")
+_RIGHTS = {"basic": "basic", "rbac": "rbac"}
+_VARIABLES: dict[str, tuple[str, Mapping[str, str] | None]] = {
+    "cluster_name": ("STEADFAST_CLUSTER_NAME", None),
+    "webhooks.base_url": ("STEADFAST_PUBLIC_URL", None),
+    "log.level": ("STEADFAST_LOG_LEVEL", _LEVELS),
+    "security.authz.type": ("STEADFAST_AUTHZ", _RIGHTS),
+}
+"""Setting -> variable, and what its values are called there; None: a text, taken as it is."""
+LAST_PORT = 65535
+
+
+@dataclass(frozen=True)
+class MasterFile:
+    """What a file asks for, of what there is here."""
+
+    port: int | None = None
+    settings: dict[str, str] = field(default_factory=dict)
+    """Variables of all processes."""
+    pools: dict[str, Any] = field(default_factory=dict)
+    """What it says of resource pools, as a file for `STEADFAST_POOLS` says it; empty: nothing."""
+    unused: dict[str, str] = field(default_factory=dict)
+    """Each setting of the file that has no effect -> why, and what has instead."""
+
+    def notes(self) -> list[str]:
+        """What has no effect, one line for each reason."""
+        by_reason: dict[str, list[str]] = {}
+        for name, why in self.unused.items():
+            by_reason.setdefault(why, []).append(name)
+        return [
+            f"Note: {', '.join(found)} {'has' if len(found) == 1 else 'have'} no effect: {why}"
+            for why, found in by_reason.items()
+        ]
+
+
+def load(path: Path) -> MasterFile:
+    """What the file at `path` asks for; raises `CannotStart` with every problem and where it is."""
+    try:
+        content = yamlfile.parse(path.read_text())
+        return read({} if content is None else content)
+    except (OSError, ValueError) as error:
+        raise CannotStart(f"cannot read --master-config-path {path}: {error}") from None
+    except CannotStart as error:
+        raise CannotStart(f"--master-config-path {path} makes no sense:\n{error}") from None
+
+
+def read(content: Any) -> MasterFile:
+    """What the content of a file asks for; raises `CannotStart` with every problem, one a line."""
+    problems: list[str] = []
+    found = dict(_settings_in("", "", content, problems))
+    settings = dict(_variables(found, problems))
+    port = found.get("port")
+    if port is not None and not (type(port) is int and 0 < port <= LAST_PORT):
+        problems.append(f"port must be 1 to {LAST_PORT}, not {port!r}")
+    if problems:
+        raise CannotStart("\n".join(f"  {problem}" for problem in problems))
+    unused = {place: why for place in found if (why := names.why_unused(_name(place)))}
+    settings |= _storage(content, unused)
+    kind = found.get("resource_manager.type", "agent")
+    unused |= {} if kind == "agent" else {f"resource_manager.type: {kind}": names.NO_SUCH_MANAGER}
+    return MasterFile(port, settings, _pools(content, unused), unused)
+
+
+def _settings_in(place: str, name: str, value: Any, problems: list[str]) -> Iterator[tuple[str, Any]]:
+    """Each setting of a value with its place in the file; `name` is the place without the numbers."""
+    if name and names.is_known(name):
+        yield place, value
+    elif name and not names.has_below(name):
+        # What is like no known name is hardly a slip, and some master may have it: it is told, no more.
+        if hint := names.meant(name):
+            problems.append(f'{place} is no setting of a master; did you mean "{hint}"?')
+        yield place, value
+    elif isinstance(value, list) and names.has_below(f"{name}[]"):
+        for number, one in enumerate(value):
+            yield from _settings_in(f"{place}[{number}]", f"{name}[]", one, problems)
+    elif isinstance(value, dict) and not names.has_below(f"{name}[]"):
+        for key, one in value.items():
+            yield from _settings_in(_join(place, key), _join(name, key), one, problems)
+    elif value is not None:
+        kind = "list" if names.has_below(f"{name}[]") else "map"
+        problems.append(f"{place or 'the file'}: a {kind} is expected, not {value!r}")
+
+
+def _join(above: str, key: Any) -> str:
+    return f"{above}.{key}" if above else str(key)
+
+
+def _name(place: str) -> str:
+    """A place without the numbers of members of lists."""
+    head, *members = place.split("[")
+    return head + "".join(f"[{member.lstrip('0123456789')}" for member in members)
+
+
+def _variables(found: Mapping[str, Any], problems: list[str]) -> Iterator[tuple[str, str]]:
+    for name, (variable, values) in _VARIABLES.items():
+        value = found.get(name)
+        if value is None:
+            continue
+        if not isinstance(value, str) or (values is not None and value not in values):
+            problems.append(
+                f"{name} must be {'one of ' + ', '.join(values) if values else 'a text'}, not {value!r}"
+            )
+        else:
+            yield variable, values[value] if values else value
+
+
+def _storage(content: Mapping[str, Any], unused: dict[str, str]) -> dict[str, str]:
+    """Where checkpoints go by default; none where it is a kind of storage that is not there."""
+    storage = content.get("checkpoint_storage") or {}
+    kind = storage.get("type")
+    if kind is not None and kind not in names.OWN_STORAGES:
+        unused[f"checkpoint_storage of type {kind}"] = names.NO_SUCH_STORAGE
+        return {}
+    kept = _heeded("checkpoint_storage", storage)
+    return {"STEADFAST_CHECKPOINTS": json.dumps(kept)} if kept else {}
+
+
+def _pools(content: Mapping[str, Any], unused: dict[str, str]) -> dict[str, Any]:
+    found = {
+        "scheduler": _heeded("resource_manager.scheduler", _map(content, "resource_manager", "scheduler")),
+        "task_container_defaults": _heeded(
+            "task_container_defaults", _map(content, "task_container_defaults")
+        ),
+        "resource_pools": [
+            _pool(number, pool, unused) for number, pool in enumerate(content.get("resource_pools") or ())
+        ],
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def _pool(number: int, pool: Mapping[str, Any] | None, unused: dict[str, str]) -> dict[str, Any]:
+    found = _heeded("resource_pools[]", pool or {})
+    for part in ("scheduler", "task_container_defaults", "provider"):
+        inner = _heeded(f"resource_pools[].{part}", _map(pool or {}, part))
+        found |= {part: inner} if inner else {}
+    kind = _map(found, "provider").get("type")
+    if "provider" in found and kind not in names.OWN_PROVIDERS:
+        del found["provider"]
+        unused[f"resource_pools[{number}].provider of type {kind}"] = names.NO_SUCH_PROVIDER
+    return found
+
+
+def _heeded(above: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if f"{above}.{key}" in names.HEEDED}
+
+
+def _map(content: Mapping[str, Any], *path: str) -> dict[str, Any]:
+    value: Any = content
+    for name in path:
+        value = value.get(name) or {}
+    return dict(value)

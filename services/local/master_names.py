@@ -1,0 +1,227 @@
+"""Every setting of the file of a 0.25 master, and what becomes of it here.
+
+A name is the way to a setting, with `[]` for each member of a list: `resource_pools[].pool_name`. What is
+below a name that stands here belongs to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+_TASKS = "task_container_defaults"
+_POOLS = "resource_pools[]"
+_CLOUDS = (
+    "pools grow by Slurm, by Kubernetes or by processes of a host here: docs/guides/growing-pools.md; "
+    "hosts of a cloud are joined by det deploy local agent-up"
+)
+OWN_PROVIDERS = ("slurm", "kubernetes", "process")
+OWN_STORAGES = ("shared_fs", "directory", "s3")
+
+_HEEDED_TASKS = (
+    "image force_pull_image registry_auth environment_variables add_capabilities drop_capabilities "
+    "shm_size_bytes devices bind_mounts slurm pbs"
+)
+_HEEDED_SCHEDULER = "type fitting_policy allow_heterogeneous_fits preemption default_priority"
+_HEEDED_PROVIDER = (
+    "slots_per_instance min_instances max_instances max_idle_agent_period max_agent_starting_period "
+    "notice_period slurm kubernetes process"
+)
+_HEEDED_STORAGE = (
+    "host_path storage_path container_path bucket access_key secret_key endpoint_url prefix "
+    "save_experiment_best save_trial_best save_trial_latest"
+)
+
+
+def _below(parent: str, names: str) -> Iterator[str]:
+    return (f"{parent}.{name}" for name in names.split())
+
+
+HEEDED: dict[str, str] = {
+    "port": "where the gateway listens, unless --master-port says so",
+    "cluster_name": "what the web UI calls the cluster",
+    "log.level": "`STEADFAST_LOG_LEVEL` of all processes",
+    "security.authz.type": "`STEADFAST_AUTHZ`: how rights are judged",
+    "webhooks.base_url": "the address in the links of messages",
+    "checkpoint_storage.type": "shared_fs, directory and s3; others have no effect, and that is told",
+    **dict.fromkeys(
+        _below("checkpoint_storage", _HEEDED_STORAGE), "for experiments and workspaces that name no storage"
+    ),
+    "resource_manager.type": "agent; others have no effect, and that is told",
+    **dict.fromkeys(
+        _below("resource_manager.scheduler", _HEEDED_SCHEDULER), "for pools that have none of their own"
+    ),
+    **dict.fromkeys(_below(_TASKS, _HEEDED_TASKS), "for pools that have none of their own"),
+    f"{_POOLS}.pool_name": "as in docs/scheduling.md",
+    f"{_POOLS}.description": "shown with the pool",
+    f"{_POOLS}.max_aux_containers_per_agent": "zero-slot tasks on one worker",
+    f"{_POOLS}.max_cpu_containers_per_agent": "the older name of max_aux_containers_per_agent",
+    **dict.fromkeys(_below(f"{_POOLS}.scheduler", _HEEDED_SCHEDULER), "of this pool"),
+    **dict.fromkeys(_below(f"{_POOLS}.{_TASKS}", _HEEDED_TASKS), "in place of those of the cluster"),
+    f"{_POOLS}.provider.type": "slurm, kubernetes and process; others have no effect, and that is told",
+    **dict.fromkeys(_below(f"{_POOLS}.provider", _HEEDED_PROVIDER), "of a pool that grows"),
+}
+"""Setting -> what it does here."""
+
+_UNUSED_TASKS = (
+    ("network_mode", "a container has the network of its host"),
+    (
+        "dtrain_network_interface",
+        "interfaces are chosen by NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME of a task",
+    ),
+    ("nccl_port_range gloo_port_range", "ports are free ones of the host"),
+    (
+        "cpu_pod_spec gpu_pod_spec",
+        "tasks are processes of workers, not pods: the pod of a worker is the chart's",
+    ),
+    ("work_dir", "a task begins in a folder of its own, with the submitted files"),
+    ("log_policies", "what a retry cannot change is not tried again without a policy"),
+    ("preemption_timeout", "a task that is asked to leave has an hour to do so"),
+)
+
+_UNUSED: tuple[tuple[str, str], ...] = (
+    ("config_file", "the file is the one that --master-config-path names"),
+    ("root cache.cache_dir", "programs and data of a cluster lie where STEADFAST_HOME says"),
+    ("launch_error", "a task that fits nowhere waits, with a warning when it is submitted"),
+    ("tensorboard_timeout", "a TensorBoard runs until it is killed, and takes no slots"),
+    ("notebook_timeout", "a notebook says so itself: idle_timeout in its configuration"),
+    ("reserved_ports", "tasks ask the system for free ports"),
+    ("feature_switches", "nothing is hidden behind a switch"),
+    ("enable_cors", "origins are named one by one: STEADFAST_ALLOWED_ORIGINS"),
+    ("log.color", "lines have no colours; STEADFAST_LOG_FORMAT says in which form they are"),
+    (
+        "db.user db.password db.host db.port db.name db.ssl_mode db.ssl_root_cert db.migrations",
+        "each part of a local cluster keeps its own SQLite database; PostgreSQL: docs/growing.md",
+    ),
+    (
+        "security.default_task.user security.default_task.uid security.default_task.group "
+        "security.default_task.gid",
+        "who tasks run as is said by workers (STEADFAST_WORKER_RUN_AS) and by workspaces",
+    ),
+    (
+        "security.tls.cert security.tls.key",
+        "a local cluster makes certificates of its own: start it with --tls",
+    ),
+    ("security.ssh.rsa_key_size", "keys of shells are Ed25519"),
+    (
+        "security.authz.fallback security.authz.rbac_ui_enabled security.authz.strict_job_queue_control "
+        "security.authz.workspace_creator_assign_role",
+        "rights follow from security.authz.type alone: docs/rights.md",
+    ),
+    ("webhooks.signing_key", "each webhook has a key of its own: docs/how-to/webhooks.md"),
+    (
+        "telemetry.enabled telemetry.segment_master_key telemetry.segment_webui_key",
+        "nothing is told to anybody outside",
+    ),
+    (
+        "telemetry.otel-enabled telemetry.otel-endpoint",
+        "traces go where OTEL_EXPORTER_OTLP_ENDPOINT says, over HTTP",
+    ),
+    ("observability.enable_prometheus", "numbers for Prometheus are always served: docs/guides/operating.md"),
+    ("logging", "logs of tasks are in the log of the cluster: no Elasticsearch is asked"),
+    ("scim", "accounts are made when people first sign in: STEADFAST_OIDC_PROVISION"),
+    ("saml", "people sign in by OpenID Connect: docs/guides/signing-in.md"),
+    ("oidc", "the provider is named by STEADFAST_OIDC_ISSUER and its siblings: docs/guides/signing-in.md"),
+    (
+        "checkpoint_storage.propagation",
+        "directories are those of the host; containers have them as bind_mounts say",
+    ),
+    (
+        "checkpoint_storage.container checkpoint_storage.connection_string checkpoint_storage.account_url "
+        "checkpoint_storage.credential",
+        "Azure is not there: shared_fs, directory or s3",
+    ),
+    (
+        "resource_manager.default_aux_resource_pool resource_manager.default_compute_resource_pool "
+        "resource_manager.default_cpu_resource_pool resource_manager.default_gpu_resource_pool",
+        "workspaces have default pools: det workspace edit --default-compute-pool, --default-aux-pool",
+    ),
+    (
+        "resource_manager.require_authentication resource_manager.client_ca",
+        "a worker always proves who it is, by its credentials of the broker",
+    ),
+    (
+        " ".join(
+            _below(
+                "resource_manager",
+                "namespace max_slots_per_pod slot_type slot_resource_requests kubeconfig_path fluent "
+                "master_service_name credsDir masterIp masterPort leave_kubernetes_resources",
+            )
+        ),
+        "Kubernetes starts workers, which start tasks: docs/guides/kubernetes.md",
+    ),
+    (
+        " ".join(
+            _below(
+                "resource_manager",
+                "master_host master_port host port protocol security container_run_type auth_file "
+                "rendezvous_network_interface proxy_network_interface user_name group_name "
+                "singularity_image_root apptainer_image_root job_storage_root path ld_library_path "
+                "tres_supported gres_supported launcher_image launcher_container_run_type launcher_jvm_args "
+                "job_project_source sudo_authorized partition_overrides",
+            )
+        ),
+        "Slurm starts workers, which start tasks, without a launcher: docs/guides/slurm.md",
+    ),
+    (
+        f"{_POOLS}.agent_reconnect_wait",
+        "it is one time for the cluster: STEADFAST_RECONNECT_WAIT_S of the scheduler",
+    ),
+    (f"{_POOLS}.agent_reattach_enabled", "what runs is always taken back when its worker is heard again"),
+    (f"{_POOLS}.kubernetes_namespace", "Kubernetes starts workers: docs/guides/kubernetes.md"),
+    *(
+        (" ".join(_below(parent, names)), why)
+        for parent in (_TASKS, f"{_POOLS}.{_TASKS}")
+        for names, why in _UNUSED_TASKS
+    ),
+    (
+        " ".join(
+            _below(
+                f"{_POOLS}.provider",
+                "master_url master_cert_name startup_script container_startup_script agent_docker_network "
+                "agent_docker_runtime agent_docker_image agent_fluent_image agent_reconnect_attempts "
+                "agent_reconnect_backoff launch_error_timeout launch_error_retries region root_volume_size "
+                "image_id tag_key tag_value custom_tags instance_name ssh_key_name iam_instance_profile_arn "
+                "network_interface instance_type cpu_slots_allowed spot spot_max_price base_config project "
+                "zone boot_disk_size boot_disk_source_image label_key label_value name_prefix network_tags "
+                "service_account operation_timeout_period partition",
+            )
+        ),
+        _CLOUDS,
+    ),
+)
+
+UNUSED: dict[str, str] = {name: why for names, why in _UNUSED for name in names.split()}
+"""Setting -> why it has no effect here, and what has instead."""
+NO_SUCH_STORAGE = "there are shared_fs, directory and s3; Google Cloud is reached by s3 with an endpoint_url"
+NO_SUCH_MANAGER = "workers hand out slots; Slurm and Kubernetes start workers: docs/guides/growing-pools.md"
+NO_SUCH_PROVIDER = _CLOUDS
+NO_SUCH_SETTING = "no setting of that name is known here: look at how it is spelled"
+
+
+def is_known(name: str) -> bool:
+    """Whether it is a setting of 0.25, whatever becomes of it."""
+    return name in HEEDED or name in UNUSED
+
+
+def why_unused(name: str) -> str:
+    """Why a setting has no effect here; empty for one that has."""
+    return "" if name in HEEDED else UNUSED.get(name, NO_SUCH_SETTING)
+
+
+def has_below(name: str) -> bool:
+    """Whether settings are named below it: a map, or with `[]` at the end a member of a list."""
+    return any(one.startswith((f"{name}.", f"{name}[]")) for one in (*HEEDED, *UNUSED))
+
+
+def meant(name: str) -> str:
+    """What somebody may have meant by a name that there is not; empty if nothing is like it."""
+    parent, _, last = name.rpartition(".")
+    start = f"{parent}." if parent else ""
+    beside = {
+        one[len(start) :].partition(".")[0].removesuffix("[]")
+        for one in (*HEEDED, *UNUSED)
+        if one.startswith(start)
+    }
+    near = get_close_matches(last, sorted(beside), n=1)
+    return start + near[0] if near else ""

@@ -1,0 +1,66 @@
+"""Who holds which slots, and which allocations a job has: a function of the scheduler's records alone."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from services.kit.overlay import Layer
+from services.scheduler.domain.records import Allocation
+
+
+class Places:
+    """See the module."""
+
+    def __init__(self, allocations: Iterable[Allocation] = ()) -> None:
+        self._held: dict[str, dict[str, tuple[int, ...]]] = defaultdict(dict)
+        """Worker -> allocation -> slots."""
+        self._of_job: dict[int, dict[str, None]] = defaultdict(dict)
+        self.out_of_touch: dict[str, None] = {}
+        """Allocations with a part that is lost and may still run."""
+        for allocation in sorted(allocations, key=lambda a: a.requested):
+            self.put(allocation)
+
+    def put(self, allocation: Allocation) -> None:
+        """An allocation is new, or changed."""
+        self._of_job[allocation.experiment_id][allocation.id] = None
+        for member in allocation.members:
+            self._held[member.worker_id][allocation.id] = member.slots
+        if any(member.lost and not member.over for member in allocation.members):
+            self.out_of_touch[allocation.id] = None
+        else:
+            self.out_of_touch.pop(allocation.id, None)
+
+    def drop(self, allocation: Allocation) -> None:
+        """An allocation is over."""
+        self.out_of_touch.pop(allocation.id, None)
+        for member in allocation.members:
+            self._held[member.worker_id].pop(allocation.id, None)
+        mine = self._of_job[allocation.experiment_id]
+        mine.pop(allocation.id, None)
+        if not mine:
+            del self._of_job[allocation.experiment_id]
+
+    def drop_worker(self, id: str) -> None:
+        """A worker on which nothing is held is forgotten."""
+        self._held.pop(id, None)
+
+    def of_job(self, experiment_id: int) -> list[str]:
+        """The allocations of a job, oldest first."""
+        return list(self._of_job.get(experiment_id, ()))
+
+    def held_on(self, worker_id: str) -> list[str]:
+        """The allocations that have a share of a worker."""
+        return list(self._held.get(worker_id, ()))
+
+    def taken_on(self, worker_id: str) -> set[int]:
+        """The slots of a worker that somebody holds."""
+        return {slot for slots in self._held.get(worker_id, {}).values() for slot in slots}
+
+    def layer(self) -> Places:
+        """A view that can be changed while these places stay as they are."""
+        view = Places()
+        view._held = Layer(self._held)  # type: ignore[assignment]
+        view._of_job = Layer(self._of_job)  # type: ignore[assignment]
+        view.out_of_touch = Layer(self.out_of_touch)  # type: ignore[assignment]
+        return view

@@ -1,0 +1,80 @@
+"""What people and scripts may put into the log can be saved, whichever database there is."""
+
+import msgspec
+import pytest
+import sqlalchemy as sa
+
+from det_contracts.envelope import Recorded
+from det_contracts.events import searcher
+from services.catalogue import audit
+from services.catalogue.store import CHECKPOINTS, EXPERIMENTS, TRIALS, project
+from services.gateway.app import RULES
+from services.kit.migrate import open_database
+from services.kit.rules import record_types
+from services.kit.snapshot import Snapshot
+from tests.fixtures.databases import open_sqlite
+from tests.gateway import stories as story
+
+FILES, LARGEST = 20_000, 2**50
+"""As many as a checkpoint may name in one fact, each as large as one may be said to be."""
+LONG = "".join(chr(0x4E00 + (number * 7919) % 20000) for number in range(4000))
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.live)])
+def database(request, tmp_path):
+    if request.param == "postgresql":
+        found = open_database(request.getfixturevalue("postgres_url"), "gateway")
+    else:
+        found = open_sqlite(tmp_path / "gateway.db", "gateway")
+    yield found
+    found.close()
+
+
+def saved(database, *events, actor="user:ann"):
+    """Fold and save events as the gateway does."""
+    state, records, folded = RULES.state(), {}, []
+    for position, event in enumerate(events, 1):
+        recorded = Recorded(position, event, f"e{position}", actor, 1e6, "", "CONTROL")
+        folded.append(recorded)
+        for kind, key in RULES.evolve(state, recorded):
+            records[kind, key] = getattr(state, kind).get(key)
+    assert {kind for kind, _ in records} <= set(record_types(RULES.state))
+    with database.engine.begin() as connection:
+        Snapshot("gateway", RULES.state, RULES.fold_version).save(
+            connection, records, {"CONTROL": len(events)}
+        )
+        project(connection, records, folded)
+    return state
+
+
+def rows(database, table):
+    with database.engine.connect() as connection:
+        return list(connection.execute(sa.select(table)).mappings())
+
+
+def huge(id, uuid):
+    return msgspec.structs.replace(
+        story.stored(id, uuid, 100), resources={f"{n}": LARGEST for n in range(FILES)}
+    )
+
+
+def test_sizes_that_no_disk_has_are_saved(database):
+    trial = [story.trial_created(1), *story.running(1)]
+    saved(database, story.created(1), *trial, huge(1, "a"), huge(1, "b"))
+    (found,) = rows(database, TRIALS)
+    assert found["checkpoint_bytes"] > 0
+    assert len(rows(database, CHECKPOINTS)) == 2
+
+
+@pytest.mark.parametrize("text", ["a\0b", LONG], ids=["nul", "long"])
+def test_texts_of_people_are_saved_whatever_is_in_them(database, text):
+    named = story.created(1, name=text, description=text, labels=[text])
+    saved(
+        database,
+        msgspec.structs.replace(named, reason=text),
+        searcher.ExperimentPaused(1, text),
+        actor=f"user:{text[:128]}",
+    )
+    (found,) = rows(database, EXPERIMENTS)
+    assert found["name"].replace("\u2400", "\0") == text
+    assert len(rows(database, audit.AUDIT)) == 2

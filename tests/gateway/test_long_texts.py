@@ -1,0 +1,37 @@
+"""What people call things has a limit, and a refusal says which; nothing of it is kept."""
+
+import pytest
+
+from det_contracts.limits import PAGE_CHARACTERS, TEXT_CHARACTERS, TITLE_CHARACTERS
+
+TITLE, TEXT, PAGE = (most * "x" for most in (TITLE_CHARACTERS + 1, TEXT_CHARACTERS + 1, PAGE_CHARACTERS + 1))
+LONG = [
+    ("POST", "/api/v1/workspaces", {"name": TITLE}, "name"),
+    ("POST", "/api/v1/workspaces/1/projects", {"name": "p", "description": TEXT}, "description"),
+    ("PUT", "/api/v1/projects/2/notes", {"notes": [{"name": "n", "contents": PAGE}]}, "contents"),
+    ("POST", "/api/v1/users", {"user": {"username": TITLE, "admin": False, "active": True}}, "username"),
+    ("PATCH", "/api/v1/users/2", {"displayName": TITLE}, "display_name"),
+    ("POST", "/api/v1/groups", {"name": TITLE}, "name"),
+    ("POST", "/api/v1/tokens", {"name": TITLE, "userId": 1}, "name"),
+    ("PUT", "/api/v1/templates/t", {"name": "t", "config": {"description": TEXT}}, "description"),
+    (
+        "POST",
+        "/api/v1/users/setting",
+        {"settings": [{"storagePath": "a", "key": "k", "value": PAGE}]},
+        "value",
+    ),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "field"), LONG, ids=[path for _, path, _, _ in LONG])
+def test_a_text_that_is_too_long_is_refused_with_its_field(gateway, method, path, body, field):
+    gateway.log_in("admin")
+    if path == "/api/v1/projects/2/notes":
+        gateway.post("/api/v1/workspaces", {"name": "w"})
+        gateway.post("/api/v1/workspaces/2/projects", {"name": "p"})
+    before = len(gateway.journal.streams["CONTROL"])
+    said = gateway.refused(400, method, path, body)
+    assert f"{field} has" in said
+    assert "are taken" in said
+    assert TITLE not in said
+    assert len(gateway.journal.streams["CONTROL"]) == before

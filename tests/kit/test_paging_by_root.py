@@ -1,0 +1,388 @@
+"""Records come and go by root: whoever pages, however far behind, holds what a fold from zero holds."""
+
+import asyncio
+import contextlib
+from dataclasses import dataclass, field
+
+import msgspec
+import pytest
+import sqlalchemy as sa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from det_contracts import codec, subjects
+from det_contracts.events import metrics, searcher, trial
+from services.kit import pager
+from services.kit.database import METADATA, POSITIONS, SNAPSHOTS, Database
+from services.kit.log import Draft
+from services.kit.log_memory import MemoryLog
+from services.kit.records import read_event
+from services.kit.roots import PagedTable, PageFault, Roots, loaded
+from services.kit.rules import Rules
+from services.kit.runner import Runner
+from services.kit.snapshot_store import DatabaseSaver
+from services.kit.sorted_keys import SortedKeys
+
+GROUPS, ITEMS = 6, 30
+
+
+class Group(msgspec.Struct, frozen=True):
+    total: float = 0.0
+    over: bool = False
+    told: bool = True
+
+
+class Item(msgspec.Struct, frozen=True):
+    group: int
+    count: float = 0.0
+
+
+@dataclass
+class State:
+    groups: dict[int, Group] = field(default_factory=dict)
+    items: dict[int, Item] = field(default_factory=dict)
+    seen: dict[str, Group] = field(default_factory=dict)
+    """All together; never leaves."""
+    items_of: SortedKeys = field(init=False, repr=False, compare=False, metadata={"derived": True})
+
+    def __post_init__(self):
+        self.items_of = SortedKeys((item.group, id) for id, item in self.items.items())
+
+    def put_item(self, id, item):
+        if id not in self.items:
+            self.items_of.add(item.group, id)
+        self.items[id] = item
+        yield "items", id
+
+    def put_group(self, id, group):
+        self.groups[id] = group
+        yield "groups", id
+
+
+replace = msgspec.structs.replace
+
+
+def evolve(state, recorded):
+    match recorded.event:
+        case trial.Progressed(trial_id=id, units=units):
+            yield from progressed(state, id, units)
+        case trial.PreemptionAcknowledged(trial_id=id, run=other):
+            yield from counted_elsewhere(state, id, other)
+        case searcher.TrialIdled(trial_id=id) if id in state.groups:
+            known = state.groups[id]
+            yield from state.put_group(id, replace(known, over=not known.over, told=False))
+        case metrics.Settled(trial_id=id) if id in state.groups:
+            yield from state.put_group(id, replace(state.groups[id], told=True))
+        case searcher.ExperimentDeleted(experiment_id=id) if state.groups.pop(id, None) is not None:
+            yield "groups", id
+            for item in list(state.items_of.ids(id)):
+                state.items_of.discard(id, item)
+                del state.items[item]
+                yield "items", item
+
+
+def progressed(state, id, units):
+    """More of an item, which is made where it is not there; its group is what its number says."""
+    known = state.items.get(id) or Item(1 + id % GROUPS)
+    yield from state.put_item(id, replace(known, count=known.count + units))
+    group = state.groups.get(known.group, Group())
+    yield from state.put_group(known.group, replace(group, total=group.total + units))
+    seen = state.seen.get("all", Group())
+    state.seen["all"] = replace(seen, total=seen.total + units)
+    yield "seen", "all"
+
+
+def counted_elsewhere(state, id, other):
+    """A group that the event does not name takes over what the items of another count: all of them."""
+    group = state.groups.get(other)
+    item = state.items.get(id)
+    if group is None or item is None or item.group not in state.groups:
+        return
+    total = sum(state.items[one].count for one in state.items_of.ids(item.group))
+    yield from state.put_group(other, replace(group, total=group.total + total))
+
+
+def react(state, key):
+    group = state.groups.get(key[1]) if key[0] == "groups" else None
+    return [metrics.Settled(trial_id=key[1], reason="asked")] if group is not None and not group.told else ()
+
+
+def of_item(state, id):
+    known = loaded(state.items, id)
+    return None if known is None else str(known.group)
+
+
+def members(state, root):
+    if loaded(state.groups, int(root)) is not None:
+        yield "groups", int(root)
+    yield from (("items", id) for id in state.items_of.ids(int(root)))
+
+
+def is_over(state, root):
+    known = loaded(state.groups, int(root))
+    return known is not None and known.over
+
+
+def index(state, keys):
+    for table, id in keys:
+        if table == "items":
+            state.items_of.add(loaded(state.items, id).group, id)
+
+
+def unindex(state, keys):
+    for table, id in keys:
+        if table == "items":
+            state.items_of.discard(loaded(state.items, id).group, id)
+
+
+ROOTS = Roots(
+    of={"groups": lambda state, id: str(id), "items": of_item},
+    members=members,
+    is_over=is_over,
+    index=index,
+    unindex=unindex,
+    # What `PreemptionAcknowledged` says of a group is not among it: that one is loaded by the fold itself.
+    named_by={"trial_id": "items", "experiment_id": "groups"},
+)
+RULES = Rules(owner="toy", state=State, evolve=evolve, react=react, roots=ROOTS)
+
+
+class Gated(MemoryLog):
+    """Tells a reader nothing while its gate is shut."""
+
+    def __init__(self, log):
+        self.__dict__ = log.__dict__
+        self.open = asyncio.Event()
+        self.open.set()
+
+    @contextlib.asynccontextmanager
+    async def read(self, stream, *, after, subjects=()):
+        async with super().read(stream, after=after, subjects=subjects) as feed:
+            found = feed.batch
+
+            async def batch():
+                await self.open.wait()
+                taken = await found()
+                await self.open.wait()
+                return taken
+
+            feed.batch = batch
+            yield feed
+
+
+class Replica:
+    def __init__(self, database, log, leads):
+        self.leads = leads
+        self.saver = DatabaseSaver(database, "toy", State, leading=lambda: self.leads, roots=ROOTS)
+        self.runner = Runner(RULES, log, self.saver, leading=lambda: self.leads)
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch):
+    monkeypatch.setattr(pager, "ROOM", 3)
+    monkeypatch.setattr("services.kit.snapshot_store.SAVE_EVERY_S", 0.001)
+    monkeypatch.setattr("services.kit.log_memory.READ_LIMIT", 7)
+
+
+@contextlib.contextmanager
+def opened(folder):
+    found = Database(f"sqlite:///{folder}/toy.db")
+    METADATA.create_all(found.engine, tables=[SNAPSHOTS, POSITIONS])
+    with found.engine.begin() as connection:
+        connection.execute(sa.delete(SNAPSHOTS))
+        connection.execute(sa.delete(POSITIONS))
+    yield found
+    found.close()
+
+
+@contextlib.asynccontextmanager
+async def running(*replicas):
+    tasks = [asyncio.create_task(one.runner.run()) for one in replicas]
+    try:
+        yield
+        assert not any(task.done() for task in tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
+def draft(event, number):
+    return Draft(
+        codec.subject_of(event), codec.encode(event, id=f"e{number}", actor="t", at=0.0), f"e{number}"
+    )
+
+
+ITEM = st.integers(1, ITEMS)
+GROUP = st.integers(1, GROUPS)
+EVENTS = st.one_of(
+    st.builds(trial.Progressed, ITEM, st.just(1), st.integers(1, 5).map(float)),
+    st.builds(trial.PreemptionAcknowledged, ITEM, GROUP),
+    st.builds(lambda group: searcher.TrialIdled(group, 1, True, "over"), GROUP),
+    st.builds(lambda group: searcher.ExperimentDeleted(group, "DELETED", "gone"), GROUP),
+)
+
+
+async def until(true):
+    async with asyncio.timeout(20):
+        while not true():
+            await asyncio.sleep(0.001)
+
+
+def from_zero(log):
+    state = State()
+    for message in log.streams[subjects.CONTROL]:
+        tuple(evolve(state, read_event(message, subjects.CONTROL)))
+    return state
+
+
+def look_at(state, right):
+    """All records, loaded as a rule would load them; and what the indexes say of what is loaded."""
+    for table in ("groups", "items", "seen"):
+        for id in range(1, ITEMS + 1) if table == "items" else [*range(1, GROUPS + 1), "all"]:
+            if isinstance(id, str) == (table == "seen"):
+                assert getattr(state, table).get(id) == getattr(right, table).get(id), (table, id)
+        assert dict(getattr(state, table)) == dict(getattr(right, table))
+    assert list(state.items_of) == list(right.items_of)
+
+
+async def at_rest(log, *replicas):
+    """Until everything is folded by all, and nothing is decided any more."""
+
+    def still():
+        end = len(log.streams[subjects.CONTROL])
+        return all(one.runner.positions[subjects.CONTROL] == end for one in replicas)
+
+    for _ in range(5):
+        await until(still)
+        await asyncio.sleep(0.002)
+
+
+@given(st.lists(EVENTS, max_size=80), st.lists(EVENTS, max_size=80), st.lists(EVENTS, max_size=40))
+@settings(max_examples=15, deadline=None)
+def test_a_follower_that_is_behind_ends_with_the_fold_from_zero(tmp_path_factory, before, behind, after):
+    async def work(database):
+        log, numbers = MemoryLog(), iter(range(1_000))
+        gated = Gated(log)
+        leader, follower = Replica(database, log, leads=True), Replica(database, gated, leads=False)
+
+        async def all_of(events):
+            for event in events:
+                await log.append(draft(event, next(numbers)))
+                await asyncio.sleep(0)
+
+        async with running(leader, follower):
+            await all_of(before)
+            await at_rest(log, leader, follower)
+            gated.open.clear()
+            await all_of(behind)
+            await at_rest(log, leader)
+            await leader.saver.reach(leader.runner.positions[subjects.CONTROL])
+            gated.open.set()
+            await all_of(after)
+            await at_rest(log, leader, follower)
+            right = from_zero(log)
+            for one in (leader, follower):
+                look_at(one.runner.state, right)
+            await leader.saver.reach(leader.runner.positions[subjects.CONTROL])
+            # Whoever takes over, and whoever starts from the database, too.
+            leader.leads, follower.leads = False, True
+            follower.runner.lead()
+            await all_of([trial.Progressed(1, 1, 1.0), searcher.TrialIdled(1 + 1 % GROUPS, 1, True, "")])
+            await at_rest(log, leader, follower)
+            fresh = Replica(database, log, leads=False)
+            async with running(fresh):
+                await at_rest(log, fresh)
+                right = from_zero(log)
+                for one in (leader, follower, fresh):
+                    look_at(one.runner.state, right)
+
+    with opened(tmp_path_factory.getbasetemp()) as database:
+        asyncio.run(work(database))
+
+
+async def lived(log, database, groups):
+    """A leader that has folded so many groups, which are over, and has let go of what it can."""
+    leader = Replica(database, log, leads=True)
+    async with running(leader):
+        for group in range(1, groups + 1):
+            await log.append(draft(trial.Progressed(group - 1 or GROUPS, 1, 1.0), f"p{group}"))
+            await log.append(draft(searcher.TrialIdled(group, 1, True, ""), f"i{group}"))
+        await at_rest(log, leader)
+        await leader.saver.reach(leader.runner.positions[subjects.CONTROL])
+        await log.append(draft(trial.Progressed(1, 1, 1.0), "more"))
+        await at_rest(log, leader)
+        await leader.saver.reach(leader.runner.positions[subjects.CONTROL])
+    return leader
+
+
+def test_what_is_at_rest_leaves_and_a_start_leaves_it_where_it_is(tmp_path):
+    async def work(database):
+        log = MemoryLog()
+        leader = await lived(log, database, GROUPS)
+        assert leader.runner.pager.left > 0
+        assert len(dict(leader.runner.state.groups)) < GROUPS
+        fresh = Replica(database, log, leads=False)
+        async with running(fresh):
+            await at_rest(log, fresh)
+            assert len(dict(fresh.runner.state.groups)) < GROUPS
+            assert fresh.runner.pager.brought == 0
+            look_at(fresh.runner.state, from_zero(log))
+            assert fresh.runner.pager.brought > 0
+
+    with opened(tmp_path) as database:
+        asyncio.run(work(database))
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        pytest.param(
+            lambda away: draft(trial.Progressed(away - 1 or GROUPS, 1, 1.0), "since"), id="as it was later"
+        ),
+        pytest.param(
+            lambda away: draft(searcher.ExperimentDeleted(away, "DELETED", ""), "gone"), id="dropped later"
+        ),
+    ],
+)
+def test_a_replica_that_is_behind_does_not_mix_in_what_another_has_saved_since(later, tmp_path):
+    """It meets a record as it was later, or one that is gone since: all of the group is loaded again."""
+
+    async def work(database):
+        log = MemoryLog()
+        gated = Gated(log)
+        await lived(log, database, GROUPS)
+        behind = Replica(database, gated, leads=False)
+        async with running(behind):
+            await at_rest(log, behind)
+            away = next(id for id in range(1, GROUPS + 1) if loaded(behind.runner.state.groups, id) is None)
+            gated.open.clear()
+            other = Replica(database, log, leads=True)
+            async with running(other):
+                await log.append(later(away))
+                await at_rest(log, other)
+                await other.saver.reach(other.runner.positions[subjects.CONTROL])
+            with pytest.raises(PageFault):
+                behind.runner.state.groups.get(away)
+            gated.open.set()
+            await at_rest(log, behind)
+            look_at(behind.runner.state, from_zero(log))
+
+    with opened(tmp_path) as database:
+        asyncio.run(work(database))
+
+
+def test_a_table_looks_elsewhere_for_what_it_has_not():
+    found = []
+    table = PagedTable({1: Group(3.0)}, lambda id: found.append(id) or False)
+    assert table[1].total == 3.0
+    assert 1 in table
+    assert found == []
+    assert table.get(2) is None
+    assert 3 not in table
+    assert table.pop(4, None) is None
+    with pytest.raises(KeyError):
+        table[5]
+    with pytest.raises(KeyError):
+        del table[6]
+    assert found == [2, 3, 4, 5, 6]

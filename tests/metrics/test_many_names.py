@@ -1,0 +1,108 @@
+"""A script that thinks of ever more names makes its own trial say less, and hides no other."""
+
+import msgspec
+import pytest
+
+from det_contracts.queries import TrialSummaries
+from services.metrics.reports import statistics, writer
+from services.metrics.reports.strands import strands_of
+from tests.metrics.world import reports, series, training, validation
+
+ROOM = 4000
+
+
+@pytest.fixture
+def ask(tables, world, monkeypatch):
+    monkeypatch.setattr(statistics, "ANSWER_BYTES", ROOM)
+    monkeypatch.setattr(statistics, "KEPT_NAMES", 200)
+
+    def tell(*what):
+        world.add(*what).fold()
+        tables.save(world)
+        ids = sorted({one.trial_id for one in what})
+        return tables.ask(TrialSummaries(trial_ids=ids))
+
+    return tell
+
+
+def named(count, start=0):
+    return {f"name{number:06}": [1.0] for number in range(start, start + count)}
+
+
+def test_one_answer_holds_all_trials_and_those_that_say_most_say_less(ask):
+    quiet = [reports(training([5], loss=[0.5], accuracy=[0.9]), trial=id) for id in (1, 3)]
+    loud = reports(
+        validation([7], loss=[0.25], **named(150)),
+        series("training", [7], named(150)),
+        *(series(f"group{number}", [7], {"x": [1.0]}) for number in range(50)),
+        trial=2,
+    )
+    found = ask(*quiet, loud)
+    assert set(found["1"]["summary"]["training"]) == {"loss", "accuracy"}
+    assert found["3"] | {"summary": 0} == found["1"] | {"summary": 0}
+    assert found["2"]["total_batches"] == 7
+    assert found["2"]["latest_validation"]["metric"] == 0.25
+    assert found["2"]["summary"]
+    assert len(msgspec.json.encode(found)) <= ROOM
+
+
+def test_what_fits_is_told_whole(ask):
+    found = ask(reports(training([5], **named(15))))
+    assert len(found["1"]["summary"]["training"]) == 15
+
+
+def test_statistics_are_kept_of_so_many_names_and_of_no_longer_ones(ask, monkeypatch):
+    monkeypatch.setattr(statistics, "ANSWER_BYTES", 10**9)
+    batches = [reports(training([n], **named(60, n * 60)), number=n + 1) for n in range(10)]
+    last = reports(training([50], **named(1), **{"x" * 600: [1.0]}), number=11)
+    found = ask(*batches, last)["1"]["summary"]["training"]
+    assert len(found) == 200
+    assert found["name000000"]["count"] == 2
+    assert max(map(len, found)) < 20
+
+
+def test_what_an_earlier_release_kept_of_more_names_is_told_of_so_many(ask, monkeypatch):
+    monkeypatch.setattr(statistics, "ANSWER_BYTES", 10**9)
+    monkeypatch.setattr(statistics, "KEPT_NAMES", 500)
+    assert len(ask(reports(training([5], **named(300))))["1"]["summary"]["training"]) == 300
+    monkeypatch.setattr(statistics, "KEPT_NAMES", 200)
+    assert len(ask(reports(training([6], **named(1)), number=2))["1"]["summary"]["training"]) == 200
+
+
+@pytest.fixture
+def columns(monkeypatch):
+    """How many columns of points were made, one number for each report."""
+    made = []
+    real = writer.column
+
+    def counted(values):
+        made.append(values)
+        return real(values)
+
+    monkeypatch.setattr(writer, "column", counted)
+    return made
+
+
+def test_names_beyond_what_is_kept_are_not_worked_through(ask, columns, monkeypatch):
+    monkeypatch.setattr(statistics, "KEPT_NAMES_OF_TRIAL", 300)
+    ask(reports(training([1], **named(5000))))
+    assert len(columns) == 200
+    ask(reports(*(series(f"group{n}", [2], named(50, 50 * n)) for n in range(100)), number=2))
+    assert len(columns) == 300
+    ask(reports(training([3], **named(5000, 5000)), series("other", [3], named(5000)), number=3))
+    assert len(columns) == 300
+    # What is known goes on, and another trial has room of its own.
+    ask(reports(training([4], **named(5000)), number=4))
+    ask(reports(training([1], **named(100)), trial=2))
+    assert len(columns) == 300 + 200 + 100
+
+
+def test_what_the_search_goes_by_is_kept_among_any_number_of_names(ask, columns, monkeypatch, tables):
+    monkeypatch.setattr(statistics, "ANSWER_BYTES", 10**9)
+    ask(reports(training([1], **named(5000)), validation([1], **named(5000))))
+    found = ask(reports(validation([2], **named(5000, 5000), loss=[0.5], epoch=[1]), number=2))["1"]
+    assert found["summary"]["validation"]["loss"]["last"] == 0.5
+    assert found["best_validation"]["metric"] == 0.5
+    with tables.database.engine.begin() as connection:
+        newest = strands_of(connection, [1], "validation")[-1]
+    assert newest.names == ["epoch", "loss"]
