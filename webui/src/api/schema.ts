@@ -69,6 +69,13 @@ export interface components {
             data?: unknown;
         };
         /**
+         * AllWebhooks
+         * @description All webhooks.
+         */
+        AllWebhooks: {
+            webhooks: components["schemas"]["Webhook"][];
+        };
+        /**
          * AssignmentsBody
          * @description POST /roles/add-assignments, POST /roles/remove-assignments
          */
@@ -103,6 +110,14 @@ export interface components {
          */
         Batches: {
             batches?: components["schemas"]["Batch"][];
+        };
+        /**
+         * BindingBody
+         * @description POST, PUT and DELETE /resource-pools/{name}/workspace-bindings: by id, by name, or both.
+         */
+        BindingBody: {
+            workspaceIds?: number[] | null;
+            workspaceNames?: string[] | null;
         };
         /**
          * Bulk
@@ -252,6 +267,21 @@ export interface components {
             devices: components["schemas"]["Device"][];
         };
         /**
+         * ContainerRunning
+         * @description POST /allocations/{id}/notify_container_running; where it runs is known here already.
+         */
+        ContainerRunning: {
+            /** @default  */
+            requestUuid: string;
+            /** @default 0 */
+            numPeers: number;
+            data?: unknown;
+            /** @default  */
+            nodeName: string;
+            /** @default 0 */
+            rank: number;
+        };
+        /**
          * Device
          * @description What a slot is.
          */
@@ -327,6 +357,7 @@ export interface components {
             originalConfig: string;
             bestTrialId: number | null;
             unmanaged: boolean;
+            smallerIsBetter: boolean;
         };
         /**
          * ExperimentMove
@@ -649,6 +680,10 @@ export interface components {
         OneUser: {
             user: components["schemas"]["User"];
         };
+        /** OneWebhook */
+        OneWebhook: {
+            webhook: components["schemas"]["Webhook"];
+        };
         /** OneWorkspace */
         OneWorkspace: {
             workspace: components["schemas"]["Workspace"];
@@ -911,6 +946,13 @@ export interface components {
             pagination: components["schemas"]["Pagination"];
         };
         /**
+         * Tested
+         * @description What a test came to; what did not arrive is an error.
+         */
+        Tested: {
+            completed: boolean;
+        };
+        /**
          * TicketBody
          * @description POST /auth/oidc/token
          */
@@ -1105,6 +1147,105 @@ export interface components {
             labels?: string[] | null;
         };
         /**
+         * Webhook
+         * @description Whoever is told when experiments change their state.
+         */
+        Webhook: {
+            id: number;
+            url: string;
+            triggers: components["schemas"]["WebhookTrigger-Output"][];
+            webhookType: string;
+            signingKey: string;
+            username: string;
+            waiting: number;
+        };
+        /**
+         * WebhookAttempt
+         * @description One attempt to deliver.
+         */
+        WebhookAttempt: {
+            attempt: number;
+            /** Format: date-time */
+            time: string;
+            status: number;
+            problem: string;
+            seconds: number;
+        };
+        /**
+         * WebhookBody
+         * @description POST /webhooks
+         */
+        WebhookBody: {
+            url: string;
+            /** @default [] */
+            triggers: components["schemas"]["WebhookTrigger-Input"][];
+            /** @default WEBHOOK_TYPE_DEFAULT */
+            webhookType: string;
+            /** @default  */
+            signingKey: string;
+        };
+        /**
+         * WebhookCondition
+         * @description When a trigger of a webhook is pulled.
+         */
+        "WebhookCondition-Input": {
+            /** @default  */
+            state: string;
+        };
+        /**
+         * WebhookCondition
+         * @description When a trigger is pulled.
+         */
+        "WebhookCondition-Output": {
+            state: string;
+        };
+        /**
+         * WebhookDelivery
+         * @description Something that a webhook is told, or was.
+         */
+        WebhookDelivery: {
+            id: string;
+            eventType: string;
+            experimentId: number | null;
+            experimentName: string;
+            experimentState: string;
+            /** Format: date-time */
+            time: string;
+            state: string;
+            nextAttempt: string | null;
+            attempts: components["schemas"]["WebhookAttempt"][];
+            reason: string;
+        };
+        /** WebhookDeliveryPage */
+        WebhookDeliveryPage: {
+            deliveries: components["schemas"]["WebhookDelivery"][];
+            pagination: components["schemas"]["Pagination"];
+        };
+        /**
+         * WebhookTrigger
+         * @description One trigger of a webhook.
+         */
+        "WebhookTrigger-Input": {
+            /** @default TRIGGER_TYPE_EXPERIMENT_STATE_CHANGE */
+            triggerType: string;
+            /**
+             * @default {
+             *       "state": ""
+             *     }
+             */
+            condition: components["schemas"]["WebhookCondition-Input"];
+        };
+        /**
+         * WebhookTrigger
+         * @description What a webhook waits for.
+         */
+        "WebhookTrigger-Output": {
+            id: number;
+            triggerType: string;
+            condition: components["schemas"]["WebhookCondition-Output"];
+            webhookId: number;
+        };
+        /**
          * Workspace
          * @description A workspace, as one user sees it.
          */
@@ -1124,6 +1265,8 @@ export interface components {
                 [key: string]: unknown;
             } | null;
             agentUserGroup: components["schemas"]["AgentUser"] | null;
+            defaultComputePool: string;
+            defaultAuxPool: string;
         };
         /**
          * WorkspaceBody
@@ -1135,6 +1278,8 @@ export interface components {
                 [key: string]: unknown;
             } | null;
             agentUserGroup?: components["schemas"]["AgentUserBody"] | null;
+            defaultComputePool?: string | null;
+            defaultAuxPool?: string | null;
         };
         /** WorkspacePage */
         WorkspacePage: {

@@ -48,6 +48,8 @@ export type Agent = Records["Agent"];
 export type Job = Records["Job"];
 export type Pagination = Records["Pagination"];
 export type User = Records["User"];
+export type Webhook = Records["Webhook"];
+export type WebhookDelivery = Records["WebhookDelivery"];
 
 export interface LogLine {
   id: string;

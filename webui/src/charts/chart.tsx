@@ -14,7 +14,7 @@ import { type Mark, Plot, type Ticks } from "./plot";
 import { Picked, type Spot } from "./point";
 import type { Rule } from "./rules";
 import { css } from "./theme";
-import { type At, Tip } from "./tip";
+import { pointerOf, Tip } from "./tip";
 import { PointTable } from "./values";
 
 export interface ChartProps {
@@ -51,7 +51,7 @@ export function Chart(props: ChartProps) {
   const { pinned, pin } = usePins();
   const [asTable, setAsTable] = useState(false);
   const [cursor, setCursor] = useState<number | null>(null);
-  const [at, setAt] = useState<At | null>(null);
+  const pointer = useMemo(pointerOf, []);
   const [picked, setPicked] = useState<Spot | null>(null);
   const ticks = useRef<() => Ticks>(() => ({ x: [], y: [] }));
   const log = own.log ?? props.log ?? false;
@@ -121,16 +121,16 @@ export function Chart(props: ChartProps) {
             ticks={ticks}
             name={`${title} over ${axisName(axis)}; the same as text: As table, in its menu`}
             onCursor={few ? setCursor : NOBODY}
-            onPointer={setAt}
+            onPointer={pointer.put}
             onZoom={onZoom}
             onOpen={onOpen}
             onPick={place && setPicked}
           />
-          {at && <Tip at={at} lines={lines} axis={axis} smaller={props.smaller ?? null} />}
+          <Tip pointer={pointer} lines={lines} axis={axis} smaller={props.smaller ?? null} />
         </div>
       ) : (
         <p className="void ink2" style={{ minHeight: height }}>
-          {zoom ? "Nothing was reported in this range." : `No point has ${axisName(axis)} yet.`}
+          {busy ? "" : zoom ? "Nothing was reported in this range." : `No point has ${axisName(axis)} yet.`}
         </p>
       )}
       {picked && place && !asTable && <Picked spot={picked} axis={axis} place={place} onClose={() => setPicked(null)} />}

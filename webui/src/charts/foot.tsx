@@ -30,7 +30,7 @@ export function Foot({
   ].filter(Boolean);
   if (!values && !below && !notes.length) return null;
   return (
-    <ul className="foot">
+    <ul className="chart-foot">
       {values && lines.map((line) => <Entry key={line.key} line={line} cursor={cursor} />)}
       {below}
       {notes.map((note) => (

@@ -125,6 +125,8 @@ export function MetricChart({
       searched && !together ? marksOf(lines, trials, (one) => navigate(`${placeOf(one)}/checkpoints?checkpoint=${one.best!.uuid}`)) : [],
     [lines, trials, searched, together, navigate],
   );
+  // Words at the lines are said once, on the chart that the search is about.
+  const upright = useMemo(() => (searched ? rules : rules?.map((one) => ({ ...one, label: "" }))), [searched, rules]);
   const open = (id: number) => {
     const trial = trials.find((one) => one.id === id);
     if (trial) navigate(`${placeOf(trial)}/overview`);
@@ -139,7 +141,7 @@ export function MetricChart({
       log={view.log}
       band={view.band || Boolean(together)}
       marks={marks}
-      rules={rules}
+      rules={upright}
       zoom={view.zoom}
       height={height}
       smaller={searched ? smaller : null}

@@ -240,11 +240,13 @@ function listen(plot: uPlot, now: { current: PlotProps }): () => void {
   const move = (event: MouseEvent) => {
     const { mark, line } = where(event);
     light(line?.trial ?? null);
-    const { width } = plot.over.getBoundingClientRect();
     const x = plot.posToVal(event.offsetX, "x");
-    now.current.onPointer?.({ left: event.offsetX + plot.over.offsetLeft, top: event.offsetY, x, width: width + plot.over.offsetLeft });
-    plot.over.style.cursor = mark || (line && (now.current.onOpen ?? now.current.onPick)) ? "pointer" : "crosshair";
-    plot.over.title = mark?.label ?? "";
+    // uPlot knows where its drawing is: to ask the page would have it laid out at every move.
+    const [left, width] = [plot.bbox.left / devicePixelRatio, plot.bbox.width / devicePixelRatio];
+    now.current.onPointer?.({ left: event.offsetX + left, top: event.offsetY, x, width: width + left });
+    const shape = mark || (line && (now.current.onOpen ?? now.current.onPick)) ? "pointer" : "crosshair";
+    if (plot.over.style.cursor !== shape) plot.over.style.cursor = shape;
+    if (plot.over.title !== (mark?.label ?? "")) plot.over.title = mark?.label ?? "";
   };
   const begin = (event: MouseEvent) => {
     pressed = event.clientX;

@@ -1,5 +1,7 @@
 /** Values under the pointer: at most twelve, and what is lit. */
 
+import { useSyncExternalStore } from "react";
+
 import { number } from "../parts/format";
 import { useLit } from "./light";
 import { axisName, type Line, nearestOf, xText } from "./lines";
@@ -38,9 +40,46 @@ export interface At {
   width: number;
 }
 
+/** Where the pointer is in one chart: told once for each frame, to whoever shows it and to nobody else. */
+export function pointerOf() {
+  let [now, next]: (At | null)[] = [null, null];
+  let due = false;
+  const watchers = new Set<() => void>();
+  const turn = () => {
+    due = false;
+    if (now === next) return;
+    now = next ?? null;
+    watchers.forEach((tell) => tell());
+  };
+  return {
+    put: (at: At | null) => {
+      next = at;
+      if (!due) requestAnimationFrame(turn);
+      due = true;
+    },
+    get: () => now ?? null,
+    watch: (tell: () => void) => {
+      watchers.add(tell);
+      return () => void watchers.delete(tell);
+    },
+  };
+}
+export type Pointer = ReturnType<typeof pointerOf>;
+
 const [ROOM, AWAY] = [190, 14];
 
-export function Tip({ at, lines, axis, smaller }: { at: At; lines: Line[]; axis: string; smaller: boolean | null }) {
+interface TipProps {
+  lines: Line[];
+  axis: string;
+  smaller: boolean | null;
+}
+
+export function Tip({ pointer, ...rest }: TipProps & { pointer: Pointer }) {
+  const at = useSyncExternalStore(pointer.watch, pointer.get);
+  return at && <TipBox at={at} {...rest} />;
+}
+
+function TipBox({ at, lines, axis, smaller }: TipProps & { at: At }) {
   const lit = useLit();
   const values = valuesAt(lines, at.x, smaller, lit);
   const others = lines.filter((line) => !line.front).length;

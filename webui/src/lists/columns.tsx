@@ -12,14 +12,18 @@ import { Avatar, Cut, Tag, Time } from "../ui/text";
 
 export interface Row {
   experiment: Experiment;
-  values: Record<string, Json>;
+  /** Of columns that were asked for by name; without them there are none. */
+  values?: Record<string, Json>;
   /** The course of its metric, where that was asked for. */
   course?: number[];
 }
 export type Column = TableColumn<Row>;
 
 const GENERAL = "General";
-const TAGS = 2;
+/** The searcher's metric of the best trial. */
+export const BEST = "searcherMetricsVal";
+/** Of two tags that stand side by side. */
+const TAG_LETTERS = 10;
 
 const make = (
   id: string,
@@ -36,14 +40,23 @@ const make = (
   ...more,
 });
 
-const tags = ({ labels }: Experiment) => (
-  <span title={labels.join(", ")}>
-    {labels.slice(0, TAGS).map((label) => (
-      <Tag key={label}>{label}</Tag>
-    ))}
-    {labels.length > TAGS && <span className="sub">{labels.length - TAGS} more</span>}
-  </span>
-);
+/** As many as there is room for, one at least. */
+function fitting(labels: string[]): string[] {
+  const [first = "", second] = labels;
+  return labels.slice(0, second && first.length + second.length <= TAG_LETTERS ? 2 : 1);
+}
+
+const tags = ({ labels }: Experiment) => {
+  const shown = fitting(labels);
+  return (
+    <span className="tags-of" title={labels.join(", ")}>
+      {shown.map((label) => (
+        <Tag key={label}>{label}</Tag>
+      ))}
+      {labels.length > shown.length && <span className="sub">+{labels.length - shown.length}</span>}
+    </span>
+  );
+};
 
 /** How far, in the words of its state. */
 function progress(one: Experiment) {
@@ -56,7 +69,7 @@ function progress(one: Experiment) {
 
 const num = { num: true };
 const FIXED: Column[] = [
-  make("id", "ID", 64, ({ id }) => <span className="id">{id}</span>, num),
+  make("id", "ID", 56, ({ id }) => <span className="id">{id}</span>, num),
   make(
     "name",
     "Name",
@@ -69,10 +82,10 @@ const FIXED: Column[] = [
     { name: true },
   ),
   make("description", "Description", 220, ({ description }) => <Cut>{description}</Cut>),
-  make("tags", "Tags", 132, tags),
-  make("state", "State", 116, ({ state, stateReason }) => <State state={state} why={stateReason} />, { small: true }),
-  make("progress", "Progress", 116, progress),
-  make("numTrials", "Trials", 62, ({ numTrials }) => number(numTrials), num),
+  make("tags", "Tags", 128, tags),
+  make("state", "State", 110, ({ state, stateReason }) => <State state={state} why={stateReason} />, { small: true, under: true }),
+  make("progress", "Progress", 106, progress),
+  make("numTrials", "Trials", 60, ({ numTrials }) => number(numTrials), num),
   make(
     "course",
     "Course",
@@ -83,9 +96,9 @@ const FIXED: Column[] = [
     { sort: false },
   ),
   make(
-    "searcherMetricsVal",
+    BEST,
     "Best",
-    86,
+    82,
     ({ bestTrialSearcherMetric, searcherMetric }) => (
       <span title={bestTrialSearcherMetric === null ? undefined : `${searcherMetric}: ${bestTrialSearcherMetric}`}>
         {bestTrialSearcherMetric === null ? "–" : digits(bestTrialSearcherMetric)}
@@ -96,7 +109,7 @@ const FIXED: Column[] = [
   make("searcherType", "Searcher", 120, ({ searcherType }) => <Cut>{searcherType}</Cut>),
   make("searcherMetric", "Metric", 120, ({ searcherMetric }) => <Cut>{searcherMetric}</Cut>),
   make("startTime", "Started", 104, ({ startTime }) => <Time at={startTime} />),
-  make("duration", "Ran", 92, (one) => duration(one.duration), num),
+  make("duration", "Ran", 88, (one) => duration(one.duration), num),
   make("user", "By", 44, ({ username }) => <Avatar name={username} small />),
   make("resourcePool", "Pool", 100, ({ resourcePool }) => <Cut>{resourcePool}</Cut>),
   make("projectId", "Project", 130, ({ projectId, projectName }) => (
@@ -140,7 +153,7 @@ export function column(id: string): Column {
   if (fixed) return fixed;
   const heading = Object.keys(HEADINGS).find((start) => id.startsWith(start));
   const cell = ({ values }: Row) => {
-    const value = values[id];
+    const value = values?.[id];
     return <Cut title={value === null || value === undefined ? undefined : String(value)}>{number(value)}</Cut>;
   };
   const head = id.startsWith("hp.") ? id.slice(3) : id.replace(/^(validation|metric)\./, "");
@@ -159,4 +172,4 @@ const CSV: Record<string, (one: Experiment) => unknown> = {
 
 /** A cell's full value, for files. */
 export const plain = (id: string, { experiment, values }: Row): unknown =>
-  CSV[id]?.(experiment) ?? (id in values ? values[id] : (experiment as unknown as Record<string, unknown>)[id]);
+  CSV[id]?.(experiment) ?? (values && id in values ? values[id] : (experiment as unknown as Record<string, unknown>)[id]);

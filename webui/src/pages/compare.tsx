@@ -1,11 +1,9 @@
 /** Several experiments and trials beside each other; which ones lies in the address: `?e=1,2&t=7`. */
 
-import { useQueries } from "@tanstack/react-query";
 import { Link2, Plus } from "lucide-react";
 import { type FormEvent, useMemo, useState } from "react";
 import { Link } from "react-router";
 
-import { question, useAgain } from "../api/data";
 import type { Experiment, Trial } from "../api/types";
 import { Board } from "../charts/board";
 import { useChosen } from "../charts/chosen";
@@ -24,11 +22,11 @@ import { PageHead, usePlace } from "../ui/page";
 import { Empty, Failure, Loading } from "../ui/status";
 import { Views } from "../ui/tabs";
 import { failed, toast } from "../ui/toast";
+import { type Found, useCompared } from "./comparing/compared";
 import { Coordinates } from "./comparing/coordinates";
 import { Details } from "./comparing/details";
 import { bestFirst, isSmaller, listed, waysOf } from "./experiment/listed";
 
-const REST_MS = 1000;
 /** Trials of each experiment, the best, unless more are asked for. */
 const EACH = 3;
 const ids = (text: string | null) => [
@@ -39,38 +37,6 @@ const ids = (text: string | null) => [
       .filter((id) => Number.isInteger(id) && id > 0),
   ),
 ];
-
-interface Found {
-  experiments: Experiment[];
-  trials: Trial[];
-  errors: unknown[];
-  pending: boolean;
-}
-
-/** Experiments and trials that are compared, trials of one experiment together. */
-function useCompared(experiments: number[], trials: number[], each: number): Found {
-  const best = (id: number) => `experiments/${id}/trials?sortBy=SORT_BY_BEST_VALIDATION_METRIC&lean=true&limit=${each}`;
-  const asked = useQueries({ queries: trials.map((id) => question<{ trial: Trial }>(`trials/${id}`)) });
-  const listed = useQueries({ queries: experiments.map((id) => question<{ trials: Trial[] }>(best(id))) });
-  const trialsFound = [...asked.map((one) => one.data && [one.data.trial]), ...listed.map((one) => one.data?.trials)];
-  const found = new Map(trialsFound.flatMap((some) => some ?? []).map((trial) => [trial.id, trial]));
-  const all = [...new Set([...experiments, ...[...found.values()].map((one) => one.experimentId)])];
-  const above = useQueries({ queries: all.map((id) => question<{ experiment: Experiment }>(`experiments/${id}`)) });
-  const topics = all.flatMap((id) => [`experiment.${id}`, `experiment.${id}.series`]);
-  const paths = [...trials.map((id) => `trials/${id}`), ...experiments.map(best), ...all.map((id) => `experiments/${id}`)];
-  useAgain(
-    topics,
-    paths.map((path) => [path]),
-    REST_MS,
-  );
-  const every = [...asked, ...listed, ...above];
-  return {
-    experiments: above.flatMap((one) => (one.data ? [one.data.experiment] : [])),
-    trials: [...found.values()],
-    errors: every.flatMap((one) => (one.error && !one.data ? [one.error] : [])),
-    pending: every.some((one) => one.isPending && !one.error),
-  };
-}
 
 export function Compare() {
   const { params, set } = useLink();

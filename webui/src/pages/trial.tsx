@@ -47,7 +47,7 @@ export function TrialPage() {
     <Loaded found={found} shape="page">
       {({ trial }) => (
         <>
-          <Head trial={trial} one={above.data?.experiment} />
+          <Head trial={trial} one={above.data?.experiment} tab={tab} />
           <Tabs
             base={`/experiments/${trial.experimentId}/trials/${id}`}
             tabs={[
@@ -87,7 +87,7 @@ export function TrialAlone() {
   );
 }
 
-function Head({ trial, one }: { trial: Trial; one?: Experiment }) {
+function Head({ trial, one, tab }: { trial: Trial; one?: Experiment; tab: string }) {
   const why = useWhy(trial);
   const place = usePlaceOf(trial, one);
   const failing = trial.state === "STATE_ERROR";
@@ -119,7 +119,8 @@ function Head({ trial, one }: { trial: Trial; one?: Experiment }) {
         ]}
         actions={<Acts trial={trial} one={one} log={why?.to ?? logOf(trial)} place={place} />}
       />
-      {failing && <FailedNote why={why} reason={trial.stateReason} />}
+      {/* The log begins with its cause. */}
+      {failing && tab !== "logs" && <FailedNote why={why} reason={trial.stateReason} />}
     </>
   );
 }

@@ -19,7 +19,7 @@ export function digits(value: number): string {
 }
 
 /** An amount that is small as a rule: at most two digits behind the point, and never a nothing that is something. */
-export const little = (value: number) => (value > 0 && value < 0.01 ? "under 0.01" : number(Math.round(value * 100) / 100));
+export const little = (value: number) => (value > 0 && value < 0.01 ? "< 0.01" : number(Math.round(value * 100) / 100));
 
 export function size(bytes: number | string): string {
   let left = Number(bytes);
@@ -48,6 +48,10 @@ export function duration(seconds: number): string {
     .map(([count, unit]) => `${count} ${unit}`)
     .join(" ");
 }
+
+const MINUTE = 60;
+/** In whole minutes, where there are some. */
+export const roughly = (seconds: number) => duration(seconds < MINUTE ? seconds : Math.round(seconds / MINUTE) * MINUTE);
 
 export function ago(at: string): string {
   const seconds = (Date.now() - Date.parse(at)) / 1000;

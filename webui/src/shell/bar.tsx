@@ -1,4 +1,4 @@
-import { ChevronRight, CircleHelp, Monitor, Moon, Search, Sun } from "lucide-react";
+import { ChevronLeft, ChevronRight, CircleHelp, Monitor, Moon, Search, Sun } from "lucide-react";
 import { Link } from "react-router";
 
 import { IconButton } from "../ui/button";
@@ -40,8 +40,14 @@ function ThemeButton() {
 
 export function Bar({ onHelp, onSearch }: { onHelp: () => void; onSearch: () => void }) {
   const { crumbs } = usePlaceNow();
+  const above = crumbs.at(-2);
   return (
     <div className="bar">
+      {above?.to && (
+        <Link className="m-only up" to={above.to} aria-label={`Up to ${above.name}`}>
+          <ChevronLeft />
+        </Link>
+      )}
       <nav className="crumbs" aria-label="Breadcrumb">
         <ol>
           {crumbs.map((one, at) => (

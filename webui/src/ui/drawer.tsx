@@ -29,6 +29,7 @@ export function Drawer({
   head,
   children,
   label,
+  wide = false,
 }: {
   title: ReactNode;
   onClose: () => void;
@@ -37,6 +38,8 @@ export function Drawer({
   head?: ReactNode;
   children: ReactNode;
   label?: string;
+  /** For what stands side by side. */
+  wide?: boolean;
 }) {
   const box = useRef<HTMLElement>(null);
   const before = useRef<Element | null>(null);
@@ -52,7 +55,12 @@ export function Drawer({
   }, [onClose]);
   useKey({ j: () => onStep?.(1), k: () => onStep?.(-1) });
   return (
-    <aside className="drawer" ref={box} tabIndex={-1} aria-label={label ?? (typeof title === "string" ? title : "Details")}>
+    <aside
+      className={`drawer ${wide ? "wide" : ""}`}
+      ref={box}
+      tabIndex={-1}
+      aria-label={label ?? (typeof title === "string" ? title : "Details")}
+    >
       <header>
         <h2>{title}</h2>
         {head}

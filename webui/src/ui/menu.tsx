@@ -48,7 +48,7 @@ export function Menu({
   tip,
   pressed,
   face,
-}: Opener & { items: MenuItems; face?: ReactNode }) {
+}: Opener & { /** A function is asked while the menu is open. */ items: MenuItems | (() => MenuItems); face?: ReactNode }) {
   const button = useRef<HTMLButtonElement>(null);
   const [open, setOpen] = useState(false);
   const opens = {
@@ -86,7 +86,7 @@ export function Menu({
       )}
       {open && (
         <Suspense>
-          <MenuBox anchor={button} label={label} items={items} onClose={() => setOpen(false)} />
+          <MenuBox anchor={button} label={label} items={typeof items === "function" ? items() : items} onClose={() => setOpen(false)} />
         </Suspense>
       )}
     </>

@@ -55,7 +55,7 @@ export function PageHead({
             </span>
           )}
           {tagged}
-          {beside && <span className="ink3 nowrap">{beside}</span>}
+          {beside && <span className="beside">{beside}</span>}
         </div>
         {told.length > 0 && (
           <div className="l2">

@@ -29,7 +29,7 @@ export function Loading({ shape = "rows" }: { shape?: Shape }) {
         <span className="sk" style={{ height: 180, borderRadius: "var(--r-2)", margin: 12 }} />
       ) : (
         WIDTHS.map((width) => (
-          <div key={width} className="line">
+          <div key={width} className="row">
             <span className="sk" style={{ width: 28 }} />
             <span className="sk" style={{ width }} />
             <span className="sk" style={{ width: 70 }} />

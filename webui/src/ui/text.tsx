@@ -1,8 +1,9 @@
 /** Words in a line. */
 
 import { Check, Copy, X } from "lucide-react";
-import { type ReactNode, useEffect, useState } from "react";
+import { type ReactNode, useEffect, useState, useSyncExternalStore } from "react";
 
+import { onTick } from "../parts/clock";
 import { ago, exact } from "../parts/format";
 import { IconButton } from "./button";
 
@@ -73,12 +74,17 @@ export const Chip = ({ children, onClick, onRemove }: { children: string; onClic
   </span>
 );
 
-export const Time = ({ at }: { at: string | null | undefined }) =>
-  at ? (
+/** How long ago it was; it goes on counting by itself. */
+export const Time = ({ at }: { at: string | null | undefined }) => (at ? <Ago at={at} /> : null);
+
+function Ago({ at }: { at: string }) {
+  const told = useSyncExternalStore(onTick, () => ago(at));
+  return (
     <time dateTime={at} title={exact(at)}>
-      {ago(at)}
+      {told}
     </time>
-  ) : null;
+  );
+}
 
 // White letters on each of them have more than 4.5:1.
 const GROUNDS = ["#0b6472", "#6a3fc0", "#8a4b12", "#b0305a", "#1f5fd0", "#17703f", "#56636a", "#82360f"];

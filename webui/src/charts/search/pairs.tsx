@@ -51,7 +51,7 @@ export function Pairs({ rows, axes, pair, ground: kind, tint, onPair, onOpen }: 
   );
   const tiles = axes.flatMap((one, at) => axes.slice(at + 1).map((other) => [one, other] as const));
   return (
-    <div className="pairs">
+    <div className="pair-plots">
       {x && y && (
         <Dots
           name={`${y.name} over ${x.name}, coloured by the metric`}

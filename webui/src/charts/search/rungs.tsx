@@ -89,7 +89,7 @@ export function Rungs({ brackets, ...shown }: Shown & { brackets: Brackets }) {
       flush
     >
       <Bracket rungs={rungs} {...shown} />
-      <ul className="foot">
+      <ul className="chart-foot">
         <li>
           <i className="disk" /> went on
         </li>

@@ -94,7 +94,7 @@ function SlotLine({
   const named = `slot ${slot.id} of ${agent.id}`;
   return (
     <li>
-      <span className="line">
+      <span className="held">
         <b className="tn">{slot.id}</b>
         {holder && <i className="sw" style={{ background: holder.colour }} />}
         {holder && holder.experiment !== null ? (

@@ -37,6 +37,11 @@ function Cells({ agent, of, lit, uses }: { agent: Agent; of: (slot: Slot) => Hol
   );
 }
 
+const [CELL_PX, LEAST_PX, MOST_PX] = [33, 100, 280];
+/** As wide as the most slots of an agent need. */
+const widest = (agents: Agent[]) =>
+  Math.min(MOST_PX, Math.max(LEAST_PX, 20 + CELL_PX * Math.max(...agents.map((one) => slotsOf(one).length), 1)));
+
 const amount = (value: number | null, unit: string) => (value === null ? <span className="ink3">–</span> : `${little(value)} ${unit}`);
 
 /** One row per agent, a cell per slot; how high a cell is filled is how busy its GPU is. */
@@ -65,14 +70,14 @@ export function Agents({ agents, of, lit, uses }: { agents: Agent[]; of: (slot: 
     {
       id: "pool",
       head: "Pool",
-      width: 110,
+      width: 100,
       cell: (one) => <Cut>{one.resourcePools.join(", ")}</Cut>,
       value: (one) => one.resourcePools.join(),
     },
     {
       id: "slots",
       head: "Slots",
-      width: 250,
+      width: widest(agents),
       small: true,
       sort: false,
       cell: (one) => <Cells agent={one} of={of} lit={lit} uses={uses} />,
@@ -110,7 +115,7 @@ export function Agents({ agents, of, lit, uses }: { agents: Agent[]; of: (slot: 
           {
             id: "cpu",
             head: "CPU",
-            width: 92,
+            width: 106,
             num: true,
             value: (one: Agent) => load(one).cpuCores,
             cell: (one: Agent) => amount(load(one).cpuCores, "cores"),

@@ -3,7 +3,7 @@ import { useState } from "react";
 
 import { useData } from "../../api/data";
 import { csv, save } from "../../parts/file";
-import { number } from "../../parts/format";
+import { little, number } from "../../parts/format";
 import { Button, Segments } from "../../ui/button";
 import { Card } from "../../ui/card";
 import { Empty, Loaded } from "../../ui/status";
@@ -37,7 +37,7 @@ export function Usage() {
       more={
         <>
           <span>
-            {DAYS} days, {number(sum(all), 4)} slot hours
+            {little(sum(all))} in {DAYS} days
           </span>
           <Segments
             name="By"
@@ -74,6 +74,9 @@ function Chart({ usage, by }: { usage: Used[]; by: By }) {
   const colour = (name: string) => (name === OTHERS ? "var(--s-rest)" : `var(--s${names.indexOf(name) + 1})`);
   return (
     <>
+      <p className="usage-top xs ink3" aria-hidden="true">
+        {little(most)} h
+      </p>
       <div className="usage" role="img" aria-label={`Slot hours by day and ${by}, at most ${number(most, 3)} on one day`}>
         {days.map((at) => {
           const rows = of(at);
@@ -90,7 +93,7 @@ function Chart({ usage, by }: { usage: Used[]; by: By }) {
           );
         })}
       </div>
-      <div className="usage-x xs ink3" aria-hidden="true">
+      <div className="ends xs ink3" aria-hidden="true">
         {days
           .filter((_, at) => at % 7 === 0 || at === DAYS - 1)
           .map((at) => (

@@ -1,6 +1,6 @@
-import { useQuery } from "@tanstack/react-query";
-import { ArrowRight, Check } from "lucide-react";
-import { useState } from "react";
+import { useQueries } from "@tanstack/react-query";
+import { ArrowRight, Check, ChevronDown } from "lucide-react";
+import { Fragment, useState } from "react";
 import { Link } from "react-router";
 
 import { ApiError, get, stream } from "../../api/client";
@@ -19,6 +19,9 @@ import { type Found, search } from ".";
 const HOUR_MS = 3_600_000;
 const REST_MS = 1000;
 const MOST = 10;
+/** Causes that are told at once: what runs shall be in sight below them. */
+const SHOWN = 3;
+const NAMED = 6;
 const SEEN = "failures seen";
 const TELLING = /error|exception|critical|fatal|killed|out of memory/i;
 
@@ -31,11 +34,28 @@ interface Cause {
   ranks: unknown[];
 }
 
-/** What failed in the last day, each with the line that says why. */
 /** Whether its words say more than the line itself does. */
 const isSaid = ({ words, said }: Cause) => words !== "" && !said.log.includes(words);
 const sentence = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
+/** Experiments that failed at the same line, the last one first. */
+interface Group {
+  all: Experiment[];
+  told?: Told;
+}
+
+/** One group for each line; those of which nothing is known yet stand alone. */
+function together(failed: Experiment[], told: (Told | null | undefined)[]): Group[] {
+  const groups = new Map<string, Group>();
+  failed.forEach((one, at) => {
+    const found = told[at] ?? undefined;
+    const key = found?.text || `experiment ${one.id}`;
+    groups.set(key, { all: [...(groups.get(key)?.all ?? []), one], told: groups.get(key)?.told ?? found });
+  });
+  return [...groups.values()];
+}
+
+/** What failed in the last day, each cause once, with the line that says why. */
 export function Failures({ own }: { own: Node[] }) {
   const since = new Date(Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 24 * HOUR_MS).toISOString();
   const [seen, setSeen] = useState(() => Number(localStorage.getItem(SEEN) ?? 0));
@@ -47,7 +67,20 @@ export function Failures({ own }: { own: Node[] }) {
   );
   const { items, moving, stopMoving } = useExperimentMenu();
   const shown = failed.data?.experiments.filter(({ experiment }) => Date.parse(experiment.endTime ?? "") > seen) ?? [];
+  const [whole, setWhole] = useState(false);
+  const causes = useQueries({
+    queries: shown.map(({ experiment: { id, endTime } }) => ({
+      queryKey: ["last error", id, endTime],
+      queryFn: () => explain(id),
+      staleTime: Number.POSITIVE_INFINITY,
+    })),
+  });
   if (!shown.length) return null;
+  const groups = together(
+    shown.map((row) => row.experiment),
+    causes.map((one) => one.data),
+  );
+  const rest = whole ? 0 : Math.max(0, groups.length - SHOWN);
   const total = failed.data?.pagination.total ?? 0;
   const mark = () => {
     const now = Date.now();
@@ -70,14 +103,21 @@ export function Failures({ own }: { own: Node[] }) {
       }
     >
       <ul className="failures">
-        {shown.map(({ experiment }) => (
+        {groups.slice(0, groups.length - rest).map((group) => (
           <Failed
-            key={experiment.id}
-            one={experiment}
-            menu={<Menu label={`Actions of experiment ${experiment.id}`} items={items(experiment)} />}
+            key={group.all[0]!.id}
+            group={group}
+            menu={<Menu label={`Actions of experiment ${group.all[0]!.id}`} items={items(group.all[0]!)} />}
           />
         ))}
       </ul>
+      {rest > 0 && (
+        <div className="rest">
+          <Button small kind="ghost" icon={<ChevronDown />} onClick={() => setWhole(true)}>
+            {rest === 1 ? "1 more cause" : `${rest} more causes`}
+          </Button>
+        </div>
+      )}
       {moving && <MoveDialog ids={[moving.id]} from={moving.projectId} onClose={stopMoving} />}
     </Card>
   );
@@ -119,15 +159,12 @@ async function explain(id: number): Promise<Told | null> {
 
 const MOST_TEXT = 300;
 
-function Failed({ one, menu }: { one: Experiment; menu: React.ReactNode }) {
-  const told = useQuery({
-    queryKey: ["last error", one.id, one.endTime],
-    queryFn: () => explain(one.id),
-    staleTime: Number.POSITIVE_INFINITY,
-  });
-  const found = told.data;
+function Failed({ group, menu }: { group: Group; menu: React.ReactNode }) {
+  const [one, ...same] = group.all as [Experiment, ...Experiment[]];
+  const found = group.told;
   const to = found ? `/experiments/${one.id}/trials/${found.trial}/logs` : `/experiments/${one.id}/logs`;
   const others = found && found.many > 1 ? `${found.many} trials failed` : "";
+  const said = [found?.who, others || sentence(one.stateReason.replace(/^all trials failed$/, ""))].filter(Boolean).join(". ");
   return (
     <li>
       <StateIcon state="ERROR" />
@@ -149,8 +186,9 @@ function Failed({ one, menu }: { one: Experiment; menu: React.ReactNode }) {
             {found.text.slice(0, MOST_TEXT)}
           </div>
         )}
-        <div className="sm ink3">
-          <Cut>{[found?.who, others || sentence(one.stateReason.replace(/^all trials failed$/, ""))].filter(Boolean).join(". ")}</Cut>
+        <div className="sm ink3 told">
+          {said && <Cut>{said}</Cut>}
+          {same.length > 0 && <Same all={same} />}
         </div>
       </div>
       <span className="do">
@@ -160,5 +198,24 @@ function Failed({ one, menu }: { one: Experiment; menu: React.ReactNode }) {
         {menu}
       </span>
     </li>
+  );
+}
+
+/** The others that failed at the same line. */
+function Same({ all }: { all: Experiment[] }) {
+  const more = all.length - NAMED;
+  return (
+    <span>
+      {all.length === 1 ? "One more" : `${all.length} more`} failed at the same line:{" "}
+      {all.slice(0, NAMED).map((one, at) => (
+        <Fragment key={one.id}>
+          {at > 0 && ", "}
+          <Link className="link" to={`/experiments/${one.id}/overview`} title={one.name}>
+            {one.id}
+          </Link>
+        </Fragment>
+      ))}
+      {more > 0 && ` and ${more} more`}
+    </span>
   );
 }

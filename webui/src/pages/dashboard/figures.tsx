@@ -1,9 +1,9 @@
 import { useData } from "../../api/data";
 import type { Job } from "../../api/types";
-import { duration, little, number } from "../../parts/format";
+import { little, number, roughly } from "../../parts/format";
 import { Figure, Figures } from "../../ui/figures";
 import { Bars, Meter } from "../../ui/meter";
-import { startsAt } from "../queue/facts";
+import { isStuck, startsAt } from "../queue/facts";
 import { Spark } from "../../ui/spark";
 
 const REST_MS = 3000;
@@ -46,7 +46,7 @@ export function Answer({ user }: { user: string }) {
   const running = jobs.filter((one) => one.allocatedSlots > 0).toSorted((a, b) => b.allocatedSlots - a.allocatedSlots);
   const waiting = jobs.filter((one) => one.summary.state === "STATE_QUEUED");
   const longest = waiting.toSorted((a, b) => Date.parse(a.submissionTime) - Date.parse(b.submissionTime))[0];
-  const next = waiting.filter((one) => one.startsIn !== null).toSorted((a, b) => a.startsIn! - b.startsIn!)[0];
+  const next = waiting.filter((one) => one.startsIn !== null && !isStuck(one)).toSorted((a, b) => a.startsIn! - b.startsIn!)[0];
   const usage = used.data?.usage ?? [];
   const days = byDay(usage, DAYS, () => true);
   const mine = byDay(usage, DAYS, (one) => one.user === user);
@@ -89,7 +89,7 @@ export function Answer({ user }: { user: string }) {
         value={waiting.length}
         unit={plural(waiting.length, "job")}
         to="/jobs"
-        note={longest ? `longest ${duration((Date.now() - Date.parse(longest.submissionTime)) / 1000)}: ${longest.name}` : "nothing waits"}
+        note={longest ? `longest ${roughly((Date.now() - Date.parse(longest.submissionTime)) / 1000)}: ${longest.name}` : "nothing waits"}
       >
         {longest && (
           <span className="xs ink3 cut" title={longest.waitsFor}>

@@ -23,7 +23,7 @@ const STEPS = (origin: string) => [
 ];
 
 export const FirstSteps = () => (
-  <div className="first">
+  <div className="first-steps">
     <div className="first-head">
       <FlaskConical className="l" />
       <div>

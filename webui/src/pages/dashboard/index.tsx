@@ -11,7 +11,7 @@ import { useCourses } from "../../lists/course";
 import { MoveDialog } from "../../lists/move";
 import { NewExperiment } from "../../lists/new";
 import { field, filterOf, type Node } from "../../lists/query";
-import { duration, isOver, stateName } from "../../parts/format";
+import { duration, isOver, roughly, stateName } from "../../parts/format";
 import { Segments } from "../../ui/button";
 import { Card } from "../../ui/card";
 import { PageHead, usePlace } from "../../ui/page";
@@ -121,10 +121,6 @@ function time({ experiment: one }: Row) {
     </>
   );
 }
-
-const MINUTE = 60;
-/** In whole minutes, where there are some. */
-const roughly = (seconds: number) => duration(seconds < MINUTE ? seconds : Math.round(seconds / MINUTE) * MINUTE);
 
 const METRIC: Column<Row> = {
   id: "metric",

@@ -8,12 +8,13 @@ import { type Found, search } from ".";
 
 const KEY = "was here";
 const AWAY_MS = 30 * 60_000;
+const DAY_MS = 24 * 3_600_000;
 const REST_MS = 5000;
 
-/** When this browser last looked, before it was away for a while. */
+/** When this browser last looked, before it was away for a while; a day ago, where it never did. */
 function lastVisit(): Date {
   const now = Date.now();
-  const { from = now, seen = now } = JSON.parse(localStorage.getItem(KEY) ?? "{}");
+  const { from = now - DAY_MS, seen = now } = JSON.parse(localStorage.getItem(KEY) ?? "{}");
   const since = now - seen > AWAY_MS ? seen : from;
   localStorage.setItem(KEY, JSON.stringify({ from: since, seen: now }));
   return new Date(since);

@@ -78,7 +78,7 @@ export function CheckpointDrawer({ one, metric, why, onClose, onStep, onRegister
         {asYaml(one.metadata)}
       </pre>
       <Fold title={`Files, ${Object.keys(one.resources).length}`} open>
-        <ul className="parts">
+        <ul className="kept-files">
           {Object.entries(one.resources).map(([path, part]) => (
             <li key={path}>
               <span className="mono cut" title={path}>

@@ -229,12 +229,12 @@ function columnsOf({ experiment, marks, registered, why, going }: Telling): Colu
           <Link to={`/experiments/${one.training.experimentId}/trials/${one.training.trialId}/overview`}>{one.training.trialId}</Link>
         ),
     },
-    { id: "batches", head: "Batches", num: true, width: 96, small: true, value: steps, cell: (one) => number(steps(one)) },
+    { id: "batches", head: "Batches", num: true, width: 96, value: steps, cell: (one) => number(steps(one)) },
     {
       id: "metric",
       head: experiment?.searcherMetric || "Metric",
       num: true,
-      width: 140,
+      width: 118,
       small: true,
       value: (one) => one.training?.searcherMetric,
       cell: (one) => number(one.training?.searcherMetric),

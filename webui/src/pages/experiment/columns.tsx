@@ -81,6 +81,7 @@ export function columnsOf({ one, names, decided, chosen }: Known): Column<Trial>
       head: "State",
       width: 130,
       small: true,
+      under: true,
       value: (trial) => shownState(trial, decided),
       cell: (trial) => <State state={shownState(trial, decided)} why={trial.stateReason} />,
     },

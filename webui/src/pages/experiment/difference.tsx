@@ -53,7 +53,7 @@ export function Difference({ one }: { one: Experiment }) {
     );
   return (
     <section aria-label="difference to another experiment">
-      <form className="differs" onSubmit={(event) => event.preventDefault()}>
+      <form className="difference" onSubmit={(event) => event.preventDefault()}>
         <NumberField label="Compared with experiment" min={1} value={String(other || "")} onChange={compare} />
       </form>
       {found.error ? <Failure error={found.error} /> : null}
@@ -70,7 +70,7 @@ const SIGNS = { add: "+", del: "\u2212", same: "", gap: "" };
 function Shown({ one, before, changed }: { one: Experiment; before: Experiment; changed: Changed[] }) {
   const differing = fields(flat(before.config), flat(one.config));
   return (
-    <div className="stack differs">
+    <div className="stack difference">
       <h3>Configuration</h3>
       {differing.length ? (
         <div className="tw">

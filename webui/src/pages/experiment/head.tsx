@@ -29,7 +29,7 @@ const tells = (one: Experiment) =>
   !["STATE_ERROR", "STATE_COMPLETED", "STATE_RUNNING"].includes(one.state) &&
   one.stateReason !== `submitted by ${one.username}`;
 
-export function Head({ one, trials }: { one: Experiment; trials: Trial[] }) {
+export function Head({ one, trials, tab }: { one: Experiment; trials: Trial[]; tab: string }) {
   const failed = one.state === "STATE_ERROR" ? firstFailed(trials) : undefined;
   const children =
     useData<{ experiments: { experiment: Experiment }[] }>(CHILDREN(one.id), ["experiments"], false, REST_MS).data?.experiments ?? [];
@@ -72,7 +72,10 @@ export function Head({ one, trials }: { one: Experiment; trials: Trial[] }) {
         ]}
         actions={actions}
       />
-      {one.state === "STATE_ERROR" && <FailedNote why={why} trial={trials.length > 1 ? failed?.id : undefined} reason={one.stateReason} />}
+      {/* The log begins with its cause. */}
+      {one.state === "STATE_ERROR" && tab !== "logs" && (
+        <FailedNote why={why} trial={trials.length > 1 ? failed?.id : undefined} reason={one.stateReason} />
+      )}
     </>
   );
 }

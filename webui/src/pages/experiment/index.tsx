@@ -45,7 +45,7 @@ export function ExperimentPage() {
     <Loaded found={found}>
       {({ experiment, jobSummary }) => (
         <>
-          <Head one={experiment} trials={trials.data?.trials ?? []} />
+          <Head one={experiment} trials={trials.data?.trials ?? []} tab={tab} />
           <Tabs base={`/experiments/${id}`} tabs={tabsOf(experiment)} />
           {OWN_TABS.includes(tab) ? (
             <OwnTab tab={tab} one={experiment} topics={topics} />

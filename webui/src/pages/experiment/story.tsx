@@ -1,3 +1,4 @@
+import { ChevronRight } from "lucide-react";
 import { useState } from "react";
 import { Link, useSearchParams } from "react-router";
 
@@ -219,15 +220,15 @@ export function Explorer({ kind, id, topic, trials }: { kind: string; id: number
             <>
               <div className="toolbar sifts">
                 <Choice
-                  label="stated by"
+                  label="Stated by"
                   value={owner}
                   values={kind === "cluster" ? OWNERS : owners}
                   onChange={(value) => set("owner", value)}
                 />
-                <Choice label="kind" value={word} values={kinds} onChange={(value) => set("kind", value)} />
-                {trials && <Choice label="trial" value={trial} values={trials.map(String)} onChange={(value) => set("trial", value)} />}
+                <Choice label="Kind" value={word} values={kinds} onChange={(value) => set("kind", value)} />
+                {trials && <Choice label="Trial" value={trial} values={trials.map(String)} onChange={(value) => set("trial", value)} />}
                 <span role="status" className="ink3 sm">
-                  {shown.length} of {steps.length} events
+                  {shown.length === steps.length ? `${steps.length} events` : `${shown.length} of ${steps.length} events`}
                 </span>
                 {told.more && !done && (
                   <Button small onClick={() => void more(steps)}>
@@ -267,6 +268,7 @@ function Event({ step, open, onOpen }: { step: Step; open: boolean; onOpen: (ope
       <Moment at={step.time} />
       <details open={open} onToggle={(event) => onOpen(event.currentTarget.open)}>
         <summary>
+          <ChevronRight />
           <Words step={step} />
         </summary>
         {open && <Detail position={step.position} />}

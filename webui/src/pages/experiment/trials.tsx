@@ -1,7 +1,7 @@
 /** The trials of an experiment as a table. */
 
 import { Layers, Save, SquareTerminal, X } from "lucide-react";
-import { useMemo } from "react";
+import { useMemo, useState } from "react";
 import { useNavigate } from "react-router";
 
 import { useChange } from "../../api/data";
@@ -20,6 +20,8 @@ import { Empty } from "../../ui/status";
 import { ColumnPicker, type ColumnView, type Sort, Table, useKeptView } from "../../ui/table";
 import { ordered } from "../../ui/table/order";
 import { failed, toast } from "../../ui/toast";
+import { comparePage, MOST_BESIDE } from "../comparing/beside";
+import { CompareDrawer } from "../comparing/drawer";
 import { columnsOf, hyperparametersOf } from "./columns";
 import { useRungs } from "./decided";
 import { listed } from "./listed";
@@ -107,6 +109,11 @@ export function Trials({ one, trials, topics }: { one: Experiment; trials: Trial
         (fits(listed(trial, one, false)) || (decided.get(trial.id)?.text ?? "").toLowerCase().includes(words)),
     );
   }, [trials, one, state, find, decided]);
+  const [comparing, setComparing] = useState(false);
+  const compare = () => {
+    if (chosen.size > MOST_BESIDE) navigate(comparePage({ trials: [...chosen] }));
+    else setComparing(chosen.size > 0);
+  };
   const view = useKeptView(STORE);
   const columns = useMemo(() => columnsOf({ one, names: hyperparametersOf(trials), decided, chosen: new Map() }), [one, trials, decided]);
   if (!trials.length) return <Empty title="No trial yet">They appear here as the search asks for them.</Empty>;
@@ -130,12 +137,7 @@ export function Trials({ one, trials, topics }: { one: Experiment; trials: Trial
             Choose none
           </Button>
         )}
-        <Button
-          icon={<Layers />}
-          keys="C"
-          not={chosen.size ? undefined : "Choose trials first"}
-          onClick={() => navigate(`/experiments/compare?t=${[...chosen].join(",")}`)}
-        >
+        <Button icon={<Layers />} keys="C" not={chosen.size ? undefined : "Choose trials first"} onClick={compare}>
           Compare {chosen.size || ""}
         </Button>
         <ColumnPicker columns={columns} view={view} />
@@ -148,6 +150,7 @@ export function Trials({ one, trials, topics }: { one: Experiment; trials: Trial
         selected={chosen}
         onSelect={(ids) => set({ t: [...ids].join(",") })}
       />
+      {comparing && chosen.size > 0 && <CompareDrawer trials={[...chosen]} onClose={() => setComparing(false)} />}
     </>
   );
 }

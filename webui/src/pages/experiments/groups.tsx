@@ -1,5 +1,3 @@
-import { useMemo } from "react";
-
 import type { Row } from "../../lists/columns";
 import { duration, stateName } from "../../parts/format";
 import { State } from "../../ui/state";
@@ -30,24 +28,3 @@ export function groupHead(key: string, rows: Row[]) {
     </>
   );
 }
-
-/** The least and the greatest best value by metric; null without heat. */
-export function useHeat(rows: Row[] | null): Map<string, [number, number]> | null {
-  return useMemo(() => {
-    if (!rows) return null;
-    const spans = new Map<string, [number, number]>();
-    for (const { experiment: one } of rows) {
-      const value = one.bestTrialSearcherMetric;
-      if (value === null || !Number.isFinite(value)) continue;
-      const [low, high] = spans.get(one.searcherMetric) ?? [value, value];
-      spans.set(one.searcherMetric, [Math.min(low, value), Math.max(high, value)]);
-    }
-    return spans;
-  }, [rows]);
-}
-
-export const heatOf = (spans: Map<string, [number, number]>) => (row: Row) => {
-  const { bestTrialSearcherMetric: value, searcherMetric } = row.experiment;
-  const span = spans.get(searcherMetric);
-  return value === null || !span || span[0] === span[1] ? null : (value - span[0]) / (span[1] - span[0]);
-};

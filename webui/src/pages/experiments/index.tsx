@@ -1,5 +1,5 @@
 import { Ellipsis, FlaskConical, Group as GroupIcon, ListFilter, Star } from "lucide-react";
-import { useEffect, useMemo, useRef, useState } from "react";
+import { lazy, Suspense, useEffect, useMemo, useRef, useState } from "react";
 import { useNavigate, useParams } from "react-router";
 
 import { get } from "../../api/client";
@@ -27,12 +27,15 @@ import { Empty, Failure, Loading } from "../../ui/status";
 import { ColumnPicker, type ColumnView, Table } from "../../ui/table";
 import { Chip } from "../../ui/text";
 import { Views } from "../../ui/tabs";
+import { comparePage, MOST_BESIDE } from "../comparing/beside";
 import { exportAll } from "./file";
-import { groupHead, GROUPS, heatOf, useHeat } from "./groups";
+import { groupHead, GROUPS } from "./groups";
+import { heatable, heatOf } from "./heat";
 import { type Found, GROUPED, useAll, useWindows } from "./rows";
 import { askedFor, type ListView, sortText, useListView } from "./view";
 import "./experiments.css";
 
+const CompareDrawer = lazy(() => import("../comparing/drawer").then((found) => ({ default: found.CompareDrawer })));
 const MOST_CHOSEN = 1000;
 
 interface Named {
@@ -176,6 +179,9 @@ function Bar({
   const [busy, setBusy] = useState(false);
   const columnView = useColumnView(view);
   const named = view.params.get("v");
+  const heated = (view.shown ?? DEFAULT).map(column).filter(heatable);
+  const heat = (id: string) =>
+    view.set({ heat: (view.heat.includes(id) ? view.heat.filter((one) => one !== id) : [...view.heat, id]).join(",") });
   const forget = (name: string) => {
     forgetView(name);
     view.set({ v: "" });
@@ -210,7 +216,8 @@ function Bar({
           small={false}
           items={[
             { name: "Archived too", checked: view.archived, act: () => view.set({ a: view.archived ? "" : "1" }) },
-            { name: "Heat: best", checked: view.heat, act: () => view.set({ heat: view.heat ? "" : "1" }) },
+            null,
+            ...heated.map((one) => ({ name: `Heat: ${one.head}`, checked: view.heat.includes(one.id), act: () => heat(one.id) })),
             null,
             {
               name: "Export CSV",
@@ -224,13 +231,19 @@ function Bar({
           ]}
         />
       </div>
-      {(said.length > 0 || view.group) && (
+      {(said.length > 0 || view.group || view.heat.length > 0) && (
         <div className="chips">
           {said.map((one, at) => (
             <Chip key={one} onRemove={() => view.set({ q: without(view.text, at) })}>
               {one}
             </Chip>
           ))}
+          {view.heat.length > 0 && (
+            <span className="ink3 sm">
+              Heat: {view.heat.map((id) => column(id).head).join(", ")}
+              {view.group && `, per ${GROUPS[view.group]?.name}`}
+            </span>
+          )}
           {view.group && <span className="ink3 sm">Groups of the first {GROUPED.toLocaleString("en")}</span>}
         </div>
       )}
@@ -276,23 +289,28 @@ function List({
   const [chosen, setChosen] = useState(new Map<number, Experiment>());
   const columnView = useColumnView(view);
   const courses = useCoursesInView(view, windows, all);
-  const heat = useHeat(view.heat ? (all?.experiments ?? [...windows.rows.values()]) : null);
+  const grouping = view.group ? GROUPS[view.group]?.of : undefined;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `view` and `windows` are others with every look
   const columns = useMemo(() => {
     const ids = new Set([...cards.map((one) => one.id), ...(columnView.shown ?? [])]);
     return [...ids].map((id) => {
       const one = column(id);
       if (id === "course") return { ...one, cell: (row: Row) => one.cell({ ...row, course: courses.get(row.experiment.id) }) };
-      if (id === "searcherMetricsVal" && heat) return { ...one, heat: heatOf(heat) };
+      if (view.heat.includes(id)) return { ...one, heat: heatOf(id, all?.experiments ?? [...windows.rows.values()], grouping) };
       return one;
     });
-  }, [cards, columnView.shown, courses, heat]);
+  }, [cards, columnView.shown, courses, String(view.heat), grouping, all, view.heat.length ? windows.rows : null]);
   const here = useMemo(
     () => new Map((all?.experiments ?? [...windows.rows.values()]).map((row) => [row.experiment.id, row.experiment])),
     [all, windows.rows],
   );
   // What was chosen is shown as it is now, where that is known.
   const chosenNow = [...chosen.values()].map((one) => here.get(one.id) ?? one);
-  const compare = () => chosen.size > 0 && navigate(`/experiments/compare?e=${[...chosen.keys()].join(",")}`);
+  const [comparing, setComparing] = useState(false);
+  const compare = () => {
+    if (chosen.size > MOST_BESIDE) navigate(comparePage({ experiments: [...chosen.keys()] }));
+    else setComparing(chosen.size > 0);
+  };
   useKey({ c: compare });
   const everything = async () => {
     if (chosen.size || !path) return setChosen(new Map());
@@ -323,7 +341,7 @@ function List({
         view={columnView}
         sorts={view.sorts}
         onSort={(sorts) => view.set({ s: sortText(sorts) })}
-        group={view.group ? GROUPS[view.group]?.of : undefined}
+        group={grouping}
         groupHead={groupHead}
         actions={(row) => items(row.experiment)}
         selected={new Set(chosen.keys())}
@@ -340,6 +358,11 @@ function List({
         fill={total > 20}
       />
       <Selection chosen={chosenNow} onNone={() => setChosen(new Map())} onCompare={compare} onShow={(q) => view.set({ q, a: "1" })} />
+      {comparing && chosen.size > 0 && (
+        <Suspense>
+          <CompareDrawer experiments={[...chosen.keys()]} onClose={() => setComparing(false)} />
+        </Suspense>
+      )}
       {moving && <MoveDialog ids={[moving.id]} from={moving.projectId} onClose={stopMoving} />}
     </>
   );

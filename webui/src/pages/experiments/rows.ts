@@ -1,5 +1,5 @@
-import { useQueries } from "@tanstack/react-query";
-import { useCallback, useMemo, useRef, useState } from "react";
+import { type UseQueryResult, useQueries } from "@tanstack/react-query";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 
 import { get } from "../../api/client";
 import { useAgain, useData } from "../../api/data";
@@ -14,37 +14,48 @@ export interface Found {
 
 const PAGE = 100;
 const EVERY_MS = 1000;
+/** A list rests when it has not been scrolled for so long. */
+const REST_MS = 150;
 /** Groups are made of so many rows at most. */
 export const GROUPED = 1000;
 
 /** Rows by windows of the list: only those in view are asked for. */
 export function useWindows(path: ((offset: number, limit: number) => string) | null) {
-  const [[first, last], setRange] = useState([0, 40]);
-  const pages = Array.from(
-    { length: Math.floor(Math.max(0, last - 1) / PAGE) - Math.floor(first / PAGE) + 1 },
-    (_, at) => Math.floor(first / PAGE) + at,
-  );
+  const [[first, last], setPages] = useState([0, 0]);
+  const [inView, setInView] = useState<readonly [number, number]>([0, 40]);
+  const rest = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const pages = Array.from({ length: last - first + 1 }, (_, at) => first + at);
   const found = useQueries({
     queries: pages.map((page) => {
       const asked = path?.(page * PAGE, PAGE) ?? "";
       return { queryKey: ["list", asked], queryFn: () => get<Found>(asked), enabled: path !== null };
     }),
+    combine: together,
   });
   useAgain(["experiments"], [["list"]], EVERY_MS);
-  const told = found.find((one) => one.data)?.data?.pagination.total;
   // Who scrolls far is not thrown back to the top while the rows there are on their way.
   const known = useRef<number>(undefined);
-  known.current = told ?? known.current;
-  const rows = new Map(
-    found.flatMap(({ data }) => data?.experiments.map((row, at) => [data.pagination.startIndex + at, row] as const) ?? []),
-  );
-  const want = useCallback((from: number, to: number) => setRange(([a, b]) => (a === from && b === to ? [a, b] : [from, to])), []);
+  known.current = found.total ?? known.current;
+  const want = useCallback((from: number, to: number) => {
+    const wanted = [Math.floor(from / PAGE), Math.floor(Math.max(0, to - 1) / PAGE)] as const;
+    setPages((now) => (now[0] === wanted[0] && now[1] === wanted[1] ? now : [...wanted]));
+    // What is only of those in view waits until the list rests: it is asked for once then, not at every row that passes.
+    clearTimeout(rest.current);
+    rest.current = setTimeout(() => setInView((now) => (now[0] === from && now[1] === to ? now : [from, to])), REST_MS);
+  }, []);
+  useEffect(() => () => clearTimeout(rest.current), []);
+  const { error, rows } = found;
+  const count = known.current ?? 0;
+  const source = useMemo((): Source<Row> => ({ count, at: (index) => rows.get(index), want }), [count, rows, want]);
+  return { error, total: known.current, rows, inView, source };
+}
+
+/** Pages as one; made anew only when one of them is another. */
+function together(found: UseQueryResult<Found>[]) {
   return {
     error: found.find((one) => one.error)?.error ?? null,
-    total: known.current,
-    rows,
-    inView: useMemo(() => [first, last] as const, [first, last]),
-    source: { count: known.current ?? 0, at: (index: number) => rows.get(index), want } satisfies Source<Row>,
+    total: found.find((one) => one.data)?.data?.pagination.total,
+    rows: new Map(found.flatMap(({ data }) => data?.experiments.map((row, at) => [data.pagination.startIndex + at, row] as const) ?? [])),
   };
 }
 

@@ -1,12 +1,13 @@
 /** What the address says of the list; short names, since people send it around. */
 
-import { useCallback } from "react";
+import { useCallback, useMemo } from "react";
 import { useSearchParams } from "react-router";
 
 import { query } from "../../api/client";
 import { isFixed } from "../../lists/columns";
 import { filterOf, parse, QueryError } from "../../lists/query";
 import type { Sort } from "../../ui/table";
+import { readHeat } from "./heat";
 
 export function useListView() {
   const [params, setParams] = useSearchParams();
@@ -23,28 +24,27 @@ export function useListView() {
       ),
     [setParams],
   );
-  const sorts = (params.get("s") ?? "id:desc").split(",").map((one): Sort => {
+  return useMemo(() => ({ set, params, ...read(params) }), [set, params]);
+}
+
+/** The same for as long as the address is: lists are drawn anew for others. */
+const read = (params: URLSearchParams) => ({
+  text: params.get("q") ?? "",
+  shown: params.get("c")?.split(",").filter(Boolean) ?? null,
+  sorts: (params.get("s") ?? "id:desc").split(",").map((one): Sort => {
     const at = one.lastIndexOf(":");
     return [one.slice(0, at), one.slice(at + 1) === "desc"];
-  });
-  const widths: Record<string, number> = Object.fromEntries(
+  }),
+  widths: Object.fromEntries(
     (params.get("w") ?? "")
       .split(",")
       .filter(Boolean)
       .map((one) => [one.slice(0, one.lastIndexOf(":")), Number(one.slice(one.lastIndexOf(":") + 1))]),
-  );
-  return {
-    set,
-    params,
-    text: params.get("q") ?? "",
-    shown: params.get("c")?.split(",").filter(Boolean) ?? null,
-    sorts,
-    widths,
-    group: params.get("g") ?? "",
-    heat: params.has("heat"),
-    archived: params.has("a"),
-  };
-}
+  ) as Record<string, number>,
+  group: params.get("g") ?? "",
+  heat: readHeat(params.get("heat")),
+  archived: params.has("a"),
+});
 
 export type ListView = ReturnType<typeof useListView>;
 

@@ -95,7 +95,7 @@ export function Course({ versions }: { versions: Version[] }) {
           height={110}
         />
       </div>
-      <div className="usage-x xs ink3">
+      <div className="ends xs ink3">
         {known.map(([version, value]) => (
           <span key={version}>
             {version}: {number(value, 4)}

@@ -9,6 +9,8 @@ import { isExperiment, pageOf, startsAt, will } from "./facts";
 
 const since = (job: Job) => (Date.now() - Date.parse(job.submissionTime)) / 1000;
 
+const [PLACE_PX, NAME_PX] = [66, 240];
+
 const NAME: Column<Job> = {
   id: "name",
   head: "Job",
@@ -25,6 +27,7 @@ const STATE: Column<Job> = {
   head: "State",
   width: 128,
   small: true,
+  under: true,
   cell: (job) => <State state={job.canStart ? job.summary.state : "CANNOT_START"} />,
 };
 const SLOTS: Column<Job> = {
@@ -50,11 +53,17 @@ const POOL: Column<Job> = {
   cell: (job) => <Cut>{job.resourcePool}</Cut>,
   value: (job) => job.resourcePool,
 };
-const REASON: Column<Job> = { id: "reason", head: "Waits for", wrap: true, cell: (job) => job.waitsFor };
+const REASON: Column<Job> = {
+  id: "reason",
+  head: "Waits for",
+  wrap: true,
+  under: true,
+  cell: (job) => <span className="ink2">{job.waitsFor}</span>,
+};
 const STARTS: Column<Job> = {
   id: "starts",
   head: "Starts",
-  width: 108,
+  width: 120,
   small: true,
   cell: (job) => <span className={job.canStart ? (job.startsIn === null ? "ink3" : "m") : "bad m"}>{startsAt(job)}</span>,
   value: (job) => job.startsIn,
@@ -70,7 +79,8 @@ const WAITS: Column<Job> = {
 const SUBMITTED: Column<Job> = {
   id: "submitted",
   head: "Submitted",
-  width: 124,
+  width: 98,
+  num: true,
   cell: (job) => (
     <span className="ink2">
       <Time at={job.submissionTime} />
@@ -120,7 +130,7 @@ export const ofWaiting = (
         {
           id: "ahead",
           head: "#",
-          width: 66,
+          width: PLACE_PX,
           cell: (job: Job) => (
             <span className="nowrap">
               {grip(job)} {place(job)}
@@ -129,8 +139,8 @@ export const ofWaiting = (
         },
       ]
     : []),
-  { ...NAME, width: 220 },
-  { ...STATE, small: false },
+  { ...NAME, width: NAME_PX },
+  { ...STATE, small: false, under: false },
   REASON,
   STARTS,
   ...share,
@@ -140,12 +150,13 @@ export const ofWaiting = (
   BY,
 ];
 
-export const ofRunning = (several: boolean, share: Column<Job>[]): Column<Job>[] => [
-  NAME,
+/** Its columns stand below those of what waits; `ordered` says that there are places before the names there. */
+export const ofRunning = (ordered: boolean, several: boolean, share: Column<Job>[]): Column<Job>[] => [
+  { ...NAME, width: ordered ? PLACE_PX + NAME_PX : NAME_PX },
   STATE,
   WILL,
-  SLOTS,
   ...share,
+  SLOTS,
   ...(several ? [POOL] : []),
   SUBMITTED,
   BY,

@@ -13,6 +13,8 @@ test("a job that waits says when it starts, as far as that can be told", () => {
   expect(startsAt(job({ startsIn: 5400 }), NOON)).toBe("about 13:30");
   expect(startsAt(job({}), NOON)).toBe("not known yet");
   expect(startsAt(job({ canStart: false }), NOON)).toBe("never as it is");
+  // Enough slots are free, and it waits all the same: they lie on agents that are too small for it.
+  expect(startsAt(job({ startsIn: 0, submissionTime: new Date(NOON - 60_000).toISOString() }), NOON)).toBe("when slots fit");
 });
 
 test("a job that runs says when it ends", () => {

@@ -24,15 +24,23 @@ export const isExperiment = (job: Job) => job.type === "TYPE_EXPERIMENT";
 export const pageOf = (job: Job) =>
   isExperiment(job) ? `/experiments/${job.entityId}/overview` : `/${NOUNS[job.type] ?? "tasks"}/${job.entityId}/logs`;
 
+/** Whatever can begin has begun by then. */
+const PLACED_MS = 10_000;
+
 /** A moment so many seconds from now. */
 function about(seconds: number, now: number): string {
   if (seconds < 1) return "now";
   return seconds < 60 ? "within a minute" : `about ${clock(now + seconds * 1000, now)}`;
 }
 
+/** Whether enough slots are free for it, and it has not begun all the same: they are not where it needs them. */
+export const isStuck = (job: Job, now = Date.now()) =>
+  job.startsIn !== null && job.startsIn < 1 && now - Date.parse(job.submissionTime) > PLACED_MS;
+
 /** When a job that waits would begin. */
 export function startsAt(job: Job, now = Date.now()): string {
   if (!job.canStart) return "never as it is";
+  if (isStuck(job, now)) return "when slots fit";
   return job.startsIn === null ? "not known yet" : about(job.startsIn, now);
 }
 

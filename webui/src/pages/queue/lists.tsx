@@ -125,6 +125,7 @@ export function Lists({ jobs, pools, several }: { jobs: Job[]; pools: Pool[]; se
   };
   const narrow = useNarrow();
   const ordered = waiting.some(ranks);
+  const actWidth = ordered && !narrow ? 106 : undefined;
   const share = shares(jobs, jobs.some(ranks));
   const common = { id: (job: Job) => job.jobId, called, actions: items };
   return (
@@ -143,7 +144,7 @@ export function Lists({ jobs, pools, several }: { jobs: Job[]; pools: Pool[]; se
               rows={waiting}
               columns={ofWaiting(moving.grip, (job) => waiting.indexOf(job) + 1, ordered, several, share)}
               act={ordered && !narrow ? up : undefined}
-              actWidth={ordered && !narrow ? 106 : undefined}
+              actWidth={actWidth}
               className={moving.mark}
               store="queue waiting"
               {...common}
@@ -157,7 +158,14 @@ export function Lists({ jobs, pools, several }: { jobs: Job[]; pools: Pool[]; se
       </Card>
       <Card title="Running" flush more={counted(running)}>
         {running.length ? (
-          <Table name="Running jobs" rows={running} columns={ofRunning(several, share)} store="queue running" {...common} />
+          <Table
+            name="Running jobs"
+            rows={running}
+            columns={ofRunning(ordered, several, share)}
+            actWidth={actWidth}
+            store="queue running"
+            {...common}
+          />
         ) : (
           <p className="pad ink2">Nothing runs.</p>
         )}

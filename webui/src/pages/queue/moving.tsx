@@ -103,7 +103,7 @@ export function Told({ aim, names }: { aim: Aim; names: Map<string, string> }) {
     retry: false,
   });
   return (
-    <div className="told" role="status">
+    <div className="would" role="status">
       <Note kind={found.error ? "warn" : "info"}>
         <b className="b">
           {aim.job.name} {aim.ahead ? "ahead of" : "behind"} {aim.other.name}.

@@ -1,4 +1,4 @@
-import { Gauge, KeyRound, Keyboard, MonitorSmartphone, Palette, User as Person, Users as People, UsersRound } from "lucide-react";
+import { Gauge, KeyRound, Keyboard, MonitorSmartphone, Palette, User as Person, Users as People, UsersRound, Webhook } from "lucide-react";
 import type { ReactNode } from "react";
 import { Link, useParams } from "react-router";
 
@@ -12,6 +12,7 @@ import { Profile } from "./profile";
 import { Groups } from "./groups";
 import { Quotas } from "./quotas";
 import { Users } from "./users";
+import { Webhooks } from "./webhooks";
 import "./settings.css";
 
 interface Part {
@@ -30,6 +31,7 @@ const PARTS: Part[] = [
   { id: "users", name: "Users", icon: <People />, show: (user) => <Users admin={user.admin} /> },
   { id: "groups", name: "Groups", icon: <UsersRound />, show: (user) => <Groups admin={user.admin} /> },
   { id: "quotas", name: "Quotas", icon: <Gauge />, show: (user) => <Quotas admin={user.admin} /> },
+  { id: "webhooks", name: "Webhooks", icon: <Webhook />, show: (user) => <Webhooks admin={user.admin} /> },
 ];
 
 export function Settings() {

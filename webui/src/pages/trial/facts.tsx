@@ -45,7 +45,7 @@ export function TrialFacts({ trial, one, place }: { trial: Trial; one?: Experime
       <Figure
         name="Latest"
         value={typeof latest === "number" ? digits(latest) : "–"}
-        note={trial.latestValidation ? ago(trial.latestValidation.endTime) : "no validation yet"}
+        note={trial.latestValidation ? ago(trial.latestValidation.endTime) : over ? "nothing was validated" : "no validation yet"}
       />
       <End trial={trial} done={done} />
       <Figure

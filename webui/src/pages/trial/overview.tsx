@@ -10,7 +10,7 @@ import { Board } from "../../charts/board";
 import { useCurves } from "../../charts/metric";
 import { isProfile, namesOf } from "../../charts/names";
 import type { Rule } from "../../charts/rules";
-import { duration, flat, number } from "../../parts/format";
+import { digits, duration, flat, number } from "../../parts/format";
 import { IconButton } from "../../ui/button";
 import { Card } from "../../ui/card";
 import { StateIcon } from "../../ui/state";
@@ -106,7 +106,7 @@ function Stored({ trial, topic }: { trial: Trial; topic: string }) {
         </Link>
       }
     >
-      <ul className="lines">
+      <ul className="listed">
         {all.map((one, at) => (
           <li key={one.uuid}>
             <Link className="mono" to={`${place}?checkpoint=${one.uuid}`}>
@@ -114,7 +114,7 @@ function Stored({ trial, topic }: { trial: Trial; topic: string }) {
             </Link>
             {one.uuid === trial.bestCheckpoint?.uuid && <Tag kind="best">best</Tag>}
             {at === 0 && <Tag>latest</Tag>}
-            <b>{number(one.training?.searcherMetric, 4)}</b>
+            <b>{typeof one.training?.searcherMetric === "number" ? digits(one.training.searcherMetric) : ""}</b>
           </li>
         ))}
       </ul>
@@ -163,7 +163,7 @@ function Runs({ runs }: { runs: Run[] }) {
     (run.startTime ? (run.endTime ? Date.parse(run.endTime) : Date.now()) - Date.parse(run.startTime) : 0) / 1000;
   return (
     <Card title="Runs" count={runs.length}>
-      <ul className="lines">
+      <ul className="listed">
         {runs.map((run) => (
           <li key={run.allocationId}>
             <StateIcon state={stateOf(run)} />

@@ -27,7 +27,7 @@ const count = (value: number) => value.toLocaleString("en");
 export function Foot({ reading, summary, view, filters, command, line, onContext, onCopy, onWhole }: Props) {
   return (
     <div className="logfoot">
-      <span className="place tn">{placed(summary, view)}</span>
+      <span className="seen tn">{placed(summary, view)}</span>
       <span role="status" className="cut">
         {said(reading, summary, isFiltered(filters))}
       </span>

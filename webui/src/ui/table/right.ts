@@ -7,20 +7,26 @@ export function useHiddenRight(box: RefObject<HTMLElement | null>, columns: numb
   useEffect(() => {
     const element = box.current;
     if (!element) return;
+    let seen = -1;
     const count = () => {
+      seen = element.scrollLeft;
       element.dataset.moved = String(element.scrollLeft > 0);
+      element.dataset.wide = String(element.scrollWidth > element.clientWidth + 1);
       const pinned = element.querySelector<HTMLElement>("thead .act")?.offsetWidth ?? 0;
       const edge = element.scrollLeft + element.clientWidth - pinned;
       const heads = [...element.querySelectorAll<HTMLElement>("thead th[data-column]:not(.pin)")];
       setHidden(heads.filter((head) => head.offsetLeft + head.offsetWidth / 2 > edge).length);
     };
     count();
+    // To measure costs a layout, unless it is done before others have changed something; who scrolls down hides no column.
+    const moved = () => element.scrollLeft !== seen && count();
     const watch = new ResizeObserver(count);
     watch.observe(element);
-    element.addEventListener("scroll", count, { passive: true });
+    if (element.firstElementChild) watch.observe(element.firstElementChild);
+    element.addEventListener("scroll", moved, { passive: true, capture: true });
     return () => {
       watch.disconnect();
-      element.removeEventListener("scroll", count);
+      element.removeEventListener("scroll", moved, { capture: true });
     };
   }, [box, columns]);
   return hidden;

@@ -6,13 +6,15 @@ import { type CSSProperties, type ReactNode, useEffect, useMemo, useRef, useStat
 
 import { useDensity } from "../../shell/look";
 import { useNarrow } from "../media";
-import { Menu, type MenuItems } from "../menu";
+import type { MenuItems } from "../menu";
 import { Head } from "./head";
 import { useRowKeys } from "./keys";
 import { grouped, type Item, ordered } from "./order";
 import { useHiddenRight } from "./right";
+import { type Does, type Frame, pinnedAt, TableRow, WaitingRow } from "./row";
+import { useShare } from "./share";
 import type { Column, ColumnView, Sort, Source } from "./types";
-import { chosen, useKeptView } from "./view";
+import { below, chosen, useKeptView } from "./view";
 
 const ROW = { compact: 28, normal: 34, roomy: 42 };
 const ROW_NARROW = 44;
@@ -61,6 +63,7 @@ export interface TableProps<T> {
 }
 
 const NO_SORTS: readonly Sort[] = [];
+const NO_COLUMNS: never[] = [];
 const isSource = <T,>(rows: T[] | Source<T>): rows is Source<T> => !Array.isArray(rows);
 
 export function Table<T>(props: TableProps<T>) {
@@ -73,7 +76,8 @@ export function Table<T>(props: TableProps<T>) {
   const [ownSorts, setSorts] = useState<readonly Sort[]>(NO_SORTS);
   const sorts = props.sorts ?? ownSorts;
   const [folded, setFolded] = useState<ReadonlySet<string>>(new Set());
-  const shown = chosen(columns, view.shown, narrow);
+  const shown = useMemo(() => chosen(columns, view.shown, narrow), [columns, view.shown, narrow]);
+  const under = useMemo(() => (narrow ? below(columns, view.shown) : NO_COLUMNS), [columns, view.shown, narrow]);
   const source = isSource(rows) ? rows : null;
   const items = useMemo(
     () => (isSource(rows) ? [] : grouped(props.onSort ? rows : ordered(rows, columns, sorts), props.group, folded)),
@@ -94,6 +98,8 @@ export function Table<T>(props: TableProps<T>) {
   useEffect(() => window.measure(), [height]);
   const [from, to] = parts ? [parts[0]?.index ?? 0, (parts.at(-1)?.index ?? -1) + 1] : [0, count];
   useEffect(() => source?.want(from, to), [source?.want, from, to]);
+  const seen = window.range ? ([window.range.startIndex, window.range.endIndex] as const) : ([from, to] as const);
+  const share = useShare(from, to, seen, virtual && window.isScrolling);
   const at = (index: number): Item<T> | undefined => {
     if (!source) return items[index];
     const row = source.at(index);
@@ -131,15 +137,35 @@ export function Table<T>(props: TableProps<T>) {
   const actWidth = actions || act ? (props.actWidth ?? ACT) : 0;
   const named = shown.findIndex((one) => one.name);
   const width = (one: Column<T>) => {
-    if (narrow) return one.width === undefined ? GROWS_NARROW : Math.min(one.width, MOST_NARROW);
+    if (narrow) return one.name || one.width === undefined ? GROWS_NARROW : Math.min(one.width, MOST_NARROW);
     return view.widths[one.id] ?? one.width ?? GROWS;
   };
-  const grows = (one: Column<T>) => one.width === undefined && (narrow || view.widths[one.id] === undefined);
+  const grows = (one: Column<T>) =>
+    narrow ? one.name || one.width === undefined : one.width === undefined && view.widths[one.id] === undefined;
   const lead = onSelect ? CHOOSE : 0;
   const pinned = narrow ? -1 : named;
   const left = (place: number) => lead + shown.slice(0, place).reduce((sum, one) => sum + width(one), 0);
-  const pin = (place: number): CSSProperties | undefined => (place <= pinned ? { left: left(place) } : undefined);
-  const pinClass = (place: number) => (place > pinned ? "" : place === pinned ? "pin edge" : "pin");
+  const pin = (place: number): CSSProperties | undefined => (place <= pinned ? pinnedAt(left(place)) : undefined);
+  const pinClass = (place: number) => (place > pinned ? "" : place === pinned ? "pin pin-end" : "pin");
+  const [chooses, offers] = [Boolean(onSelect), Boolean(actions)];
+  // biome-ignore lint/correctness/useExhaustiveDependencies: where columns are pinned follows from these
+  const frame = useMemo(
+    (): Frame<T> => ({
+      shown,
+      under,
+      chooses,
+      offers,
+      pins: shown.map((_, place) => pin(place)),
+      classes: shown.map(
+        (one, place) =>
+          `${one.num ? "num" : ""} ${one.name ? "name" : ""} ${one.wrap ? "wrap" : ""} ${pinClass(place)} ${place === 0 && !chooses ? "first" : ""}`,
+      ),
+    }),
+    [shown, under, chooses, offers, narrow, view.widths],
+  );
+  const does = useRef<Does<T>>(null!);
+  does.current = { choose, actions, onOpen: props.onOpen, onPoint: props.onPoint };
+  const across = shown.length + (chooses ? 1 : 0) + (actWidth ? 1 : 0);
   const all = shown.reduce((sum, one) => sum + width(one), lead + actWidth);
   const spacer = (rowsAway: number) => rowsAway > 0 && <tr aria-hidden style={{ height: rowsAway * height }} />;
   const everything = () =>
@@ -168,7 +194,7 @@ export function Table<T>(props: TableProps<T>) {
           <thead>
             <tr>
               {onSelect && (
-                <th scope="col" className="pin choose" style={{ left: 0 }}>
+                <th scope="col" className="pin choose" style={pinnedAt(0)}>
                   <input
                     type="checkbox"
                     className="box"
@@ -208,7 +234,7 @@ export function Table<T>(props: TableProps<T>) {
               if (item?.kind === "group")
                 return (
                   <tr key={`group ${item.key}`} className="grp">
-                    <td colSpan={shown.length + (onSelect ? 1 : 0) + (actWidth ? 1 : 0)}>
+                    <td colSpan={across}>
                       <button
                         type="button"
                         aria-expanded={!item.folded}
@@ -224,68 +250,25 @@ export function Table<T>(props: TableProps<T>) {
                     </td>
                   </tr>
                 );
-              const row = item?.row;
-              const key = row === undefined ? undefined : id(row);
-              const isChosen = key !== undefined && (selected?.has(key) ?? false);
-              const called = row === undefined ? "" : (props.called?.(row) ?? String(key));
+              if (!item || share?.has(index) === false) return <WaitingRow key={`at${index}`} index={index} columns={across} />;
+              const { row } = item;
+              const key = id(row);
+              const isChosen = selected?.has(key) ?? false;
+              const isOpen = String(key) === String(props.open ?? "");
               return (
-                <tr
-                  key={key ?? `at${index}`}
-                  data-row={item?.index ?? index}
-                  data-id={key}
-                  aria-rowindex={virtual ? index + 2 : undefined}
-                  className={`${isChosen ? "sel" : ""} ${key !== undefined && String(key) === String(props.open ?? "") ? "here" : ""} ${row && props.className ? props.className(row) : ""}`}
-                  onMouseEnter={props.onPoint && row ? () => props.onPoint!(row) : undefined}
-                  onMouseLeave={props.onPoint ? () => props.onPoint!(null) : undefined}
-                  onClick={
-                    props.onOpen && row
-                      ? (event) => !(event.target as Element).closest("a, button, input, select, label") && props.onOpen!(row)
-                      : undefined
-                  }
-                >
-                  {onSelect && (
-                    <td className="pin choose" style={{ left: 0 }}>
-                      {row && (
-                        <input
-                          type="checkbox"
-                          className="box"
-                          aria-label={`Choose ${called}`}
-                          checked={isChosen}
-                          onChange={() => choose(item!.index, false)}
-                          onClick={(event) => {
-                            if (!event.shiftKey) return;
-                            event.preventDefault();
-                            choose(item!.index, true);
-                          }}
-                        />
-                      )}
-                    </td>
-                  )}
-                  {shown.map((one, place) => {
-                    const heat = row && one.heat?.(row);
-                    return (
-                      <td
-                        key={one.id}
-                        className={`${one.num ? "num" : ""} ${one.name ? "name" : ""} ${one.wrap ? "wrap" : ""} ${pinClass(place)} ${place === 0 && !onSelect ? "first" : ""} ${heat ? "heat" : ""}`}
-                        style={{
-                          ...pin(place),
-                          ...(heat
-                            ? ({ "--heat": `color-mix(in srgb, var(--d5) ${Math.round(26 * heat)}%, transparent)` } as CSSProperties)
-                            : undefined),
-                        }}
-                        title={row && one.title?.(row)}
-                      >
-                        {row ? one.cell(row) : <span className="wait" />}
-                      </td>
-                    );
-                  })}
-                  {actWidth > 0 && (
-                    <td className="act">
-                      {row && act?.(row)}
-                      {row && actions && <Menu label={`Actions of ${called}`} action="more" items={actions(row)} />}
-                    </td>
-                  )}
-                </tr>
+                <TableRow
+                  key={key}
+                  row={row}
+                  id={key}
+                  index={item.index}
+                  ariaIndex={virtual ? index + 2 : undefined}
+                  className={`${isChosen ? "sel" : ""} ${isOpen ? "here" : ""} ${props.className?.(row) ?? ""}`}
+                  isChosen={isChosen}
+                  called={props.called?.(row) ?? String(key)}
+                  frame={frame}
+                  act={act}
+                  does={does}
+                />
               );
             })}
             {spacer(count - to)}

@@ -19,6 +19,8 @@ export interface Column<T> {
   off?: boolean;
   /** Stays on telephones, as the name does. */
   small?: boolean;
+  /** On telephones it stands below the name, which has the width of both then. */
+  under?: boolean;
   /** The name of the row: pinned at the left together with what stands before it. */
   name?: boolean;
   /** What a cell says when pointed at. */

@@ -34,6 +34,10 @@ export function useKeptView(store = ""): ColumnView {
 /** The columns that are shown, in their order. */
 export function chosen<T>(columns: Column<T>[], shown: string[] | null, narrow: boolean): Column<T>[] {
   const found = shown ? shown.flatMap((id) => columns.find((one) => one.id === id) ?? []) : columns.filter((one) => !one.off);
-  const small = narrow ? found.filter((one) => one.name || one.small) : found;
+  const small = narrow ? found.filter((one) => one.name || (one.small && !one.under)) : found;
   return small.length ? small : found;
 }
+
+/** Those that stand below the name on a telephone. */
+export const below = <T>(columns: Column<T>[], shown: string[] | null): Column<T>[] =>
+  columns.filter((one) => one.under && (shown ? shown.includes(one.id) : !one.off));

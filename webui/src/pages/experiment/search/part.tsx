@@ -12,7 +12,7 @@ export const Part = ({ id, title, said, children }: { id: string; title: string;
 );
 
 export const Key = ({ metric, smaller }: { metric: Axis; smaller: boolean }) => (
-  <ul className="foot">
+  <ul className="chart-foot">
     <li className="tn">
       {number(smaller ? metric.high : metric.low, 3)} <i className="ramp" aria-hidden /> {number(smaller ? metric.low : metric.high, 3)}{" "}
       {metric.name}

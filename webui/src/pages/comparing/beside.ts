@@ -1,0 +1,11 @@
+/** Where things are compared: a few beside their list, more on the page. */
+
+export const MOST_BESIDE = 6;
+
+export interface Compared {
+  experiments?: number[];
+  trials?: number[];
+}
+
+export const comparePage = ({ experiments = [], trials = [] }: Compared) =>
+  `/experiments/compare?${[experiments.length ? `e=${experiments.join(",")}` : "", trials.length ? `t=${trials.join(",")}` : ""].filter(Boolean).join("&")}`;

@@ -1,0 +1,137 @@
+/** A few experiments or trials side by side, without leaving their list: their values, the curve, and where they differ. */
+
+import { Maximize2 } from "lucide-react";
+import { useMemo } from "react";
+import { Link } from "react-router";
+
+import type { Experiment, Trial } from "../../api/types";
+import { bestOf } from "../../charts/colours";
+import { differences } from "../../charts/differences";
+import { Stroke } from "../../charts/foot";
+import { type Looks, looksOf } from "../../charts/looks";
+import { MetricChart, useCurves } from "../../charts/metric";
+import { digits } from "../../parts/format";
+import { LinkButton } from "../../ui/button";
+import { Drawer } from "../../ui/drawer";
+import { State } from "../../ui/state";
+import { Empty, Failure, Loading } from "../../ui/status";
+import { bestFirst, bestValueOf, isSmaller, listed } from "../experiment/listed";
+import { comparePage, MOST_BESIDE } from "./beside";
+import { useCompared } from "./compared";
+import { Details } from "./details";
+
+const HEIGHT_PX = 220;
+
+/** Of an experiment its best trial is shown. */
+export function CompareDrawer({
+  experiments = NONE,
+  trials = NONE,
+  onClose,
+}: {
+  experiments?: number[];
+  trials?: number[];
+  onClose: () => void;
+}) {
+  const found = useCompared(experiments, trials, 1);
+  const many = experiments.length || trials.length;
+  const word = experiments.length ? "experiment" : "trial";
+  return (
+    <Drawer
+      label="Compare"
+      wide
+      title={`Compare ${many} ${word}${many === 1 ? "" : "s"}`}
+      head={
+        <LinkButton small icon={<Maximize2 />} to={comparePage({ experiments, trials })}>
+          Open as a page
+        </LinkButton>
+      }
+      onClose={onClose}
+    >
+      {found.errors.map((error, at) => (
+        <Failure key={at} error={error} />
+      ))}
+      {many === 1 && <p className="ink2 sm">Choose another one in the list, up to {MOST_BESIDE}, and it appears here.</p>}
+      {found.pending ? (
+        <Loading shape="chart" />
+      ) : found.trials.length ? (
+        <Beside experiments={found.experiments} trials={found.trials} />
+      ) : (
+        <Empty title="None of these has a trial yet">They appear as their searches ask for them.</Empty>
+      )}
+    </Drawer>
+  );
+}
+const NONE: number[] = [];
+
+function Beside({ experiments, trials }: { experiments: Experiment[]; trials: Trial[] }) {
+  const above = useMemo(() => new Map(experiments.map((one) => [one.id, one])), [experiments]);
+  const [first] = experiments;
+  const smaller = first ? isSmaller(first) : true;
+  const all = trials.map((trial) => listed(trial, above.get(trial.experimentId), false)).sort(bestFirst(smaller));
+  const key = JSON.stringify(all);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the same for as long as they say the same
+  const looks = useMemo(
+    () =>
+      looksOf(all, {
+        by: "",
+        chosen: bestOf(
+          all.map((one) => one.id),
+          MOST_BESIDE,
+        ),
+        smaller,
+      }),
+    [key, smaller],
+  );
+  const curves = useCurves(trials, (trial) => ({ label: `${trial.experimentId} / ${trial.id}` }));
+  const rows = useMemo(() => differences(experiments, trials), [experiments, trials]);
+  const metrics = [...new Set(experiments.map((one) => one.searcherMetric))];
+  const topics = experiments.map((one) => `experiment.${one.id}.series`);
+  const order = new Map(all.map((one, at) => [one.id, at]));
+  return (
+    <>
+      <Values trials={trials.toSorted((a, b) => order.get(a.id)! - order.get(b.id)!)} above={above} looks={looks} />
+      {metrics.map((metric) => (
+        <MetricChart
+          key={metric}
+          metric={metric}
+          said={metrics.length > 1 ? "its search's metric" : "the metric of the search"}
+          trials={curves}
+          looks={looks}
+          topics={topics}
+          smaller={smaller}
+          searched
+          height={HEIGHT_PX}
+        />
+      ))}
+      <Details trials={trials} rows={rows} looks={looks} />
+    </>
+  );
+}
+
+/** The answer: who is best, and by how much the others are behind. */
+function Values({ trials, above, looks }: { trials: Trial[]; above: Map<number, Experiment>; looks: Looks }) {
+  return (
+    <ul className="listed" aria-label="Values, the best first">
+      {trials.map((trial) => {
+        const one = above.get(trial.experimentId);
+        const look = looks.get(trial.id);
+        const value = one ? bestValueOf(trial, one.searcherMetric) : null;
+        return (
+          <li key={trial.id}>
+            {look && <Stroke colour={look.colour} dash={look.dash} />}
+            <Link className="m cut" to={`/experiments/${trial.experimentId}/trials/${trial.id}/overview`} title={one?.name}>
+              {one?.name ?? trial.experimentId}
+            </Link>
+            <span className="ink3 sm nowrap">
+              {trial.experimentId} / {trial.id}
+            </span>
+            <State state={trial.state} />
+            <b>
+              {value === null ? "–" : digits(value)} <span className="ink3 sm">{one?.searcherMetric}</span>
+            </b>
+          </li>
+        );
+      })}
+    </ul>
+  );
+}

@@ -1,0 +1,46 @@
+/** Columns of the list coloured by their values: the better, the stronger; of other numbers, the greater. */
+
+import { scaleOf, shareOn, type Scale } from "../../charts/looks";
+import { BEST, type Column, type Row } from "../../lists/columns";
+
+/** What cannot be compared by its number. */
+const NOT = new Set(["id", "forkedFrom"]);
+export const heatable = (one: Column) => one.num === true && !NOT.has(one.id);
+
+/** As the link holds it; `1` meant the best value alone. */
+export const readHeat = (text: string | null) => (text === "1" ? [BEST] : (text ?? "").split(",").filter(Boolean));
+
+function numberOf(id: string, { experiment, values }: Row): number | null {
+  const value =
+    id === BEST
+      ? experiment.bestTrialSearcherMetric
+      : values && id in values
+        ? values[id]
+        : (experiment as unknown as Record<string, unknown>)[id];
+  const found = typeof value === "string" && value !== "" ? Number(value) : value;
+  return typeof found === "number" && Number.isFinite(found) ? found : null;
+}
+
+/** Best values of different metrics, and values of different groups, are not compared. */
+const spanOf = (id: string, row: Row, group?: (row: Row) => string) =>
+  JSON.stringify([group?.(row) ?? "", id === BEST ? row.experiment.searcherMetric : ""]);
+
+/** How strongly the cells of a column are coloured, 0 to 1; nothing where there is nothing to compare. */
+export function heatOf(id: string, rows: Row[], group?: (row: Row) => string): (row: Row) => number | null {
+  const values = new Map<string, number[]>();
+  for (const row of rows) {
+    const value = numberOf(id, row);
+    const span = spanOf(id, row, group);
+    if (value === null) continue;
+    if (values.has(span)) values.get(span)!.push(value);
+    else values.set(span, [value]);
+  }
+  const scales = new Map([...values].map(([span, some]): [string, Scale] => [span, scaleOf(some)]));
+  return (row) => {
+    const value = numberOf(id, row);
+    const scale = scales.get(spanOf(id, row, group));
+    if (value === null || !scale || scale.low === scale.high) return null;
+    const share = shareOn(scale, value);
+    return id === BEST && row.experiment.smallerIsBetter ? 1 - share : share;
+  };
+}

@@ -1,0 +1,206 @@
+/** How the platform is: what is wrong, what was passed over, where its log lies; for who operates it. */
+
+import { CircleCheck } from "lucide-react";
+
+import { useData } from "../api/data";
+import { type Reason, useHealth } from "../api/health";
+import { exact, size } from "../parts/format";
+import { Card, Facts } from "../ui/card";
+import { Figure, Figures } from "../ui/figures";
+import { StateIcon } from "../ui/state";
+import { Empty, Loaded } from "../ui/status";
+import { type Column, Table } from "../ui/table";
+import { Copyable, Cut } from "../ui/text";
+
+interface Report {
+  status: string;
+  position: number;
+  time: string;
+  parts: Record<string, unknown>;
+}
+interface Parked {
+  about: string;
+  program: string;
+  message: string;
+  since: string;
+}
+
+/** A message of the log that nobody can read: every reader passes over it. */
+interface Unreadable {
+  position: number;
+  subject: string;
+  reason: string;
+}
+interface Passed {
+  unreadable: Unreadable[];
+  /** There are older ones. */
+  more: boolean;
+  parked: Parked[];
+}
+interface Standing {
+  /** Empty where there is no archive. */
+  place: string;
+  segments: number;
+  bytes: number;
+  archived: number;
+  first: number;
+  last: number;
+}
+
+const WORDS: Record<string, string> = { up: "Well", degraded: "Something is wrong", down: "Nothing new is decided" };
+
+const REASONS: Column<Reason>[] = [
+  { id: "what", head: "What is wrong", name: true, wrap: true, cell: (one) => one.message },
+  { id: "program", head: "Told by", width: 130, cell: (one) => one.program, value: (one) => one.program },
+  { id: "since", head: "Since", width: 170, cell: (one) => exact(one.since), value: (one) => one.since },
+  { id: "action", head: "What to do", width: 420, wrap: true, cell: (one) => one.action },
+];
+const PARKED: Column<Parked>[] = [
+  { id: "about", head: "About", name: true, cell: (one) => one.about, value: (one) => one.about },
+  { id: "program", head: "Held by", width: 130, cell: (one) => one.program, value: (one) => one.program },
+  { id: "why", head: "Why", width: 420, wrap: true, cell: (one) => one.message },
+  { id: "since", head: "Since", width: 170, cell: (one) => exact(one.since), value: (one) => one.since },
+];
+
+const UNREADABLE: Column<Unreadable>[] = [
+  {
+    id: "position",
+    head: "Position",
+    width: 110,
+    num: true,
+    cell: (one) => one.position.toLocaleString("en"),
+    value: (one) => one.position,
+    small: true,
+  },
+  {
+    id: "subject",
+    head: "Subject",
+    name: true,
+    cell: (one) => <Cut>{one.subject}</Cut>,
+    value: (one) => one.subject,
+  },
+  { id: "reason", head: "Why", width: 420, wrap: true, cell: (one) => one.reason },
+];
+
+const SIGNS: Record<string, string> = { up: "COMPLETED", degraded: "PAUSED" };
+
+export function Health() {
+  const { health } = useHealth();
+  const report = useData<Report>("master/health", ["cluster"], true);
+  const passed = useData<Passed>("master/parked", ["cluster"]);
+  const reasons = health?.reasons ?? [];
+  const parts = Object.entries(report.data?.parts ?? {});
+  const held = passed.data?.parked ?? [];
+  const unreadable = passed.data?.unreadable ?? [];
+  return (
+    <>
+      <Figures>
+        <Figure
+          name="The cluster"
+          value={WORDS[health?.status ?? ""] ?? "…"}
+          bad={health?.status === "down"}
+          note={reasons.length ? `${reasons.length} ${reasons.length === 1 ? "thing is" : "things are"} wrong` : "nothing is wrong"}
+        />
+        <Figure
+          name="Read up to"
+          value={report.data?.position.toLocaleString("en") ?? "…"}
+          unit="events"
+          note={report.data && `as of ${exact(report.data.time)}`}
+        />
+        <Figure
+          name="Parked"
+          value={held.length}
+          unit={held.length === 1 ? "decision" : "decisions"}
+          bad={held.length > 0}
+          note={held.length ? "each with its reason below" : "everything could be decided"}
+        />
+        <Figure
+          name="Parts that work"
+          value={parts.filter(([, state]) => state === "up").length}
+          unit={`of ${parts.length}`}
+          bad={parts.some(([, state]) => state === "down")}
+          note={
+            parts
+              .filter(([, state]) => state !== "up")
+              .map(([name, state]) => `${name} ${state}`)
+              .join(", ") || "all are up"
+          }
+        />
+      </Figures>
+      <Card title="Conditions" count={reasons.length} flush>
+        {reasons.length ? (
+          <Table name="Conditions" rows={reasons} id={(one) => `${one.condition} ${one.about} ${one.program}`} columns={REASONS} />
+        ) : (
+          <Empty icon={<CircleCheck className="l" />} title="Nothing is wrong">
+            Anything wrong is shown on every page: what, since when, and what to do.
+          </Empty>
+        )}
+      </Card>
+      {held.length > 0 && (
+        <Card title="Parked decisions" count={held.length} flush>
+          <Table name="Parked decisions" rows={held} id={(one) => `${one.program} ${one.about} ${one.since}`} columns={PARKED} />
+        </Card>
+      )}
+      {unreadable.length > 0 && (
+        <Card
+          title="Messages that cannot be read"
+          count={unreadable.length}
+          more={passed.data?.more ? "there are older ones: det master parked" : "every program passes over them, and goes on"}
+          flush
+        >
+          <Table name="Messages that cannot be read" rows={unreadable} id={(one) => one.position} columns={UNREADABLE} store="unreadable" />
+        </Card>
+      )}
+      <Card title="Parts">
+        <div className="parts">
+          {parts.map(([name, state]) => (
+            <span key={name} className="part">
+              <StateIcon state={SIGNS[String(state)] ?? "ERROR"} /> <b className="m">{name}</b>{" "}
+              <span className="ink3">{String(state)}</span>
+            </span>
+          ))}
+        </div>
+      </Card>
+      <Log />
+      <p className="ink3 sm more-of">
+        In a terminal: <Copyable text="det master health" /> <Copyable text="det master parked" />{" "}
+        <Copyable text="det master logs --follow" />
+      </p>
+    </>
+  );
+}
+
+const events = (many: number) => (many === 1 ? "1 event" : `${many.toLocaleString("en")} events`);
+
+/** Where the events lie, and what to do that they are never lost. */
+function Log() {
+  const archive = useData<Standing>("master/archive", ["cluster"]);
+  return (
+    <Card title="The log">
+      <Loaded found={archive}>
+        {({ place, segments, bytes, archived, first, last }) => (
+          <div className="stack">
+            <Facts
+              facts={[
+                [
+                  "In the broker",
+                  `${events(Math.max(0, last - first + 1))}, ${first.toLocaleString("en")} to ${last.toLocaleString("en")}`,
+                ],
+                [
+                  "In the archive",
+                  place
+                    ? `${events(archived)} in ${segments === 1 ? "1 segment" : `${segments} segments`}, ${size(bytes)}`
+                    : "none: the broker keeps the whole log",
+                ],
+                ["Place of the archive", place && <Cut key="place">{place}</Cut>],
+              ]}
+            />
+            <p className="ink3 sm more-of">
+              A backup, while all goes on: <Copyable text="det deploy local backup FOLDER --key-file FILE" />
+            </p>
+          </div>
+        )}
+      </Loaded>
+    </Card>
+  );
+}

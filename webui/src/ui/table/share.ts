@@ -1,0 +1,32 @@
+/** How many rows a step draws while the table is scrolled: whoever scrolls fast sees bars in place of some, and never waits for them. */
+
+import { useEffect, useLayoutEffect, useRef, useState } from "react";
+
+const MOST = 5;
+const STEP_MS = 40;
+
+/** Rows to draw now: those that were, and some more, the ones in sight first. */
+export function shareOf(before: ReadonlySet<number>, [from, to]: readonly [number, number], seen: readonly [number, number]): Set<number> {
+  const all = Array.from({ length: to - from }, (_, at) => from + at);
+  const inSight = (index: number) => index >= seen[0] && index <= seen[1];
+  const news = all.filter((index) => !before.has(index));
+  const next = [...news.filter(inSight), ...news.filter((index) => !inSight(index))].slice(0, MOST);
+  return new Set([...all.filter((index) => before.has(index)), ...next]);
+}
+
+/** Null: all of them. */
+export function useShare(from: number, to: number, seen: readonly [number, number], scrolled: boolean): ReadonlySet<number> | null {
+  const drawn = useRef<ReadonlySet<number>>(new Set());
+  const [, again] = useState(0);
+  const share = scrolled ? shareOf(drawn.current, [from, to], seen) : null;
+  useLayoutEffect(() => {
+    drawn.current = share ?? new Set(Array.from({ length: to - from }, (_, at) => from + at));
+  });
+  const left = share !== null && share.size < to - from;
+  useEffect(() => {
+    // While scrolling goes on, its next step draws anyway.
+    const timer = left ? setTimeout(() => again((many) => many + 1), STEP_MS) : undefined;
+    return () => clearTimeout(timer);
+  });
+  return share;
+}
