@@ -13,6 +13,7 @@ import sys
 NAMES = (
     "report_latency",
     "launch",
+    "launch_ranks",
     "fold_rate",
     "archive",
     "one_event",
@@ -24,6 +25,7 @@ NAMES = (
     "scheduling_pass",
     "search_methods",
     "placements",
+    "fleet",
     "search",
     "trainer",
     "cli",
@@ -34,6 +36,7 @@ NAMES = (
     "log_page",
     "catalogue",
     "charts",
+    "webui",
 )
 HEAD_LINES = 2
 

@@ -5,6 +5,7 @@ python -m benchmarks.aged [--quick] [FEWER] [TRIALS]
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing
 import tempfile
 import time
@@ -24,9 +25,13 @@ from det_contracts.events import metrics, searcher, trial, worker
 from det_contracts.reports import ReportBatch, Series
 from services.checkpoints.app import RULES as CHECKPOINTS
 from services.gateway.app import RULES as GATEWAY
+from services.kit.database import Database
 from services.kit.migrate import open_database
-from services.kit.rules import Rules, every_key
-from services.kit.snapshot import Snapshot
+from services.kit.pager import AT_ONCE as LEAVE_AT_ONCE
+from services.kit.pager import Pager
+from services.kit.rules import Key, Rules
+from services.kit.snapshot_store import DatabaseSaver
+from services.kit.task_ending import end
 from services.metrics.app import RULES as METRICS
 from services.metrics.domain import Judged
 from services.scheduler.app import RULES as SCHEDULER
@@ -75,38 +80,89 @@ def in_own_process(work: Callable[..., T], *words: Any) -> T:
 
 def write(owner: str, count: int, url: str) -> None:
     """Fold a history, and save the state as the service does."""
-    rules = ALL[owner]
-    state, position = rules.state(), 0
-    template = lived()
-    for number in range(count // EACH):
-        for recorded in again(template, number):
-            position += 1
-            list(rules.evolve(state, msgspec.structs.replace(recorded, position=position)))
+    asyncio.run(_live(owner, count, url))
+
+
+async def _live(owner: str, count: int, url: str) -> None:
+    rules, template = ALL[owner], lived()
     database = open_database(url, owner)
-    snapshot = Snapshot(owner, state.__class__, rules.fold_version)
-    records = {key: getattr(state, key[0])[key[1]] for key in every_key(state)}
-    with database.engine.begin() as connection:
-        snapshot.save(connection, records, {"CONTROL": position})
+    saver = _saver(rules, database)
+    saving = asyncio.create_task(saver.run())
+    life = Life(rules, saver, (await saver.load())[0], {"CONTROL": 0})
+    for number in range(count // EACH):
+        await life.take(list(again(template, number)))
+    await saver.reach(life.positions["CONTROL"], within_s=600)
+    # Those that are too many leave; that they did is saved with what comes next.
+    for _ in range(count // EACH // LEAVE_AT_ONCE + 1):
+        await life.take([])
+    await saver.reach(life.positions["CONTROL"], within_s=600)
+    await end(saving)
     database.close()
+
+
+def _saver(rules: Rules[Any], database: Database) -> DatabaseSaver:
+    return DatabaseSaver(
+        database, rules.owner, rules.state, fold_version=rules.fold_version, roots=rules.roots
+    )
+
+
+class Life:
+    """Folds as `services.kit.runner` does, without a log."""
+
+    def __init__(
+        self, rules: Rules[Any], saver: DatabaseSaver, state: Any, positions: dict[str, int]
+    ) -> None:
+        self.positions = positions
+        self.longest = 0.0
+        """Seconds of a processor for one event and what follows from it."""
+        self._rules, self._saver, self._state = rules, saver, state
+        self._pager = Pager(rules, saver, rules.roots, faulted=print) if rules.roots is not None else None
+        if self._pager is not None:
+            self._pager.begin(state, positions)
+
+    async def take(self, portion: list[Recorded]) -> None:
+        """Fold so many events, save them, and let go of what is at rest."""
+        moved: dict[Key, None] = {}
+        if self._pager is not None:
+            self._pager.expecting(await self._pager.bring(one.event for one in portion))
+        for recorded in portion:
+            moved |= dict.fromkeys(self._fold(recorded))
+        if self._pager is not None:
+            self._pager.expecting(frozenset())
+        await self._saver.changed(self._state, moved, portion, dict(self.positions))
+        if self._pager is not None:
+            self._pager.let_go({}, ())
+        await asyncio.sleep(0)
+
+    def _fold(self, recorded: Recorded) -> list[Key]:
+        self.positions["CONTROL"] += 1
+        before = time.thread_time()
+        at = msgspec.structs.replace(recorded, position=self.positions["CONTROL"])
+        keys = list(self._rules.evolve(self._state, at))
+        for key in keys:
+            self._rules.react(self._state, key)
+        self.longest = max(self.longest, time.thread_time() - before)
+        if self._pager is not None:
+            self._pager.moved(keys)
+        return keys
 
 
 def read(owner: str, count: int, url: str) -> dict[str, float]:
     """Start from what was saved; then one more experiment is lived."""
+    return asyncio.run(_go_on(owner, count, url))
+
+
+async def _go_on(owner: str, count: int, url: str) -> dict[str, float]:
     rules = ALL[owner]
     template = list(again(lived(), count // EACH))
     empty, began = rss_mib(), time.perf_counter()
     database = open_database(url, owner)
-    with database.engine.connect() as connection:
-        state, positions = Snapshot(owner, rules.state, rules.fold_version).load(connection)
+    saver = _saver(rules, database)
+    state, positions = await saver.load()
+    life = Life(rules, saver, state, {"CONTROL": positions["CONTROL"]})
     started = time.perf_counter() - began
-    longest, position = 0.0, positions["CONTROL"]
-    for recorded in template:
-        position += 1
-        before = time.thread_time()
-        for key in list(rules.evolve(state, msgspec.structs.replace(recorded, position=position))):
-            rules.react(state, key)
-        longest = max(longest, time.thread_time() - before)
-    return {"rss_mib": rss_mib() - empty, "start_s": started, "event_ms": 1000 * longest}
+    await life.take(template)
+    return {"rss_mib": rss_mib() - empty, "start_s": started, "event_ms": 1000 * life.longest}
 
 
 def rss_mib() -> float:

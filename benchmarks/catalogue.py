@@ -132,6 +132,9 @@ class Alone:
     async def command(self, command: Any) -> Answer:
         raise NotImplementedError
 
+    async def say(self, subject: str, body: bytes) -> None:
+        raise NotImplementedError
+
     async def query(self, query: Any, **_: Any) -> Answer:
         ids = getattr(query, "trial_ids", None)
         return Answer(0, {} if ids is None else [[id, {"min": id / 7 % 1, "last": id % 13}] for id in ids])

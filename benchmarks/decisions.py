@@ -19,14 +19,15 @@ from benchmarks.kit.histories import config
 from benchmarks.kit.live import Broker, connected, running_broker
 from benchmarks.kit.table import median, row
 from det_contracts import codec
-from det_contracts.commands import CreateExperiment
+from det_contracts.commands import CreateExperiment, SubmitTask
 from det_contracts.events import trial
 from services.kit.log import Draft, Fence
 from services.kit.log_jetstream import JetStreamLog
-from services.kit.rules import Call
+from services.kit.rules import Call, Rules
 from services.kit.runner import Runner
 from services.kit.snapshot_store import InMemory
-from services.searcher.app import RULES
+from services.scheduler import app as scheduler
+from services.searcher import app as searcher
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ async def completions(server: Broker, count: int) -> tuple[float, float]:
     """
     async with connected(server) as client:
         journal, leads = JetStreamLog(client), [True]
-        runner = Runner(RULES, journal, InMemory(RULES.state), leading=lambda: leads[0])
+        runner = Runner(searcher.RULES, journal, InMemory(searcher.RULES.state), leading=lambda: leads[0])
         task = asyncio.create_task(runner.run())
         await runner.ready.wait()
         command = CreateExperiment(
@@ -117,20 +118,35 @@ async def _complete(journal: JetStreamLog, trials: list[Any]) -> int:
     return max(await asyncio.gather(*(complete(t) for t in trials)))
 
 
-async def accepted(server: Broker, count: int, clients: int) -> tuple[float, float]:
-    """Experiments accepted per second from clients that ask again at once, and the 99th percentile in ms."""
+Command = Callable[[str, int], Any]
+"""From a client's name and a number."""
+
+
+def an_experiment() -> Command:
+    wanted = config(1)
+    return lambda name, _: CreateExperiment(user=name, config=wanted, original_config="", activate=False)
+
+
+def a_task(name: str, number: int) -> SubmitTask:
+    return SubmitTask(
+        task_id=f"t{number}", kind="COMMAND", name="", config={}, slots=1, pool="default", user=name
+    )
+
+
+async def accepted(
+    server: Broker, rules: Rules[Any], wanted: Command, count: int, clients: int
+) -> tuple[float, float]:
+    """Commands accepted per second from clients that ask again at once, and the 99th percentile in ms."""
     async with connected(server) as client:
-        runner = Runner(RULES, JetStreamLog(client), InMemory(RULES.state))
+        runner = Runner(rules, JetStreamLog(client), InMemory(rules.state))
         task = asyncio.create_task(runner.run())
         await runner.ready.wait()
         left, took = iter(range(count)), list[float]()
-        wanted = config(1)
 
         async def ask(name: str) -> None:
             for number in left:
-                command = CreateExperiment(user=name, config=wanted, original_config="", activate=False)
                 began = time.perf_counter()
-                await runner.command(command, Call(f"{name}-{number}", time.time()))
+                await runner.command(wanted(name, number), Call(f"{name}-{number}", time.time()))
                 took.append(time.perf_counter() - began)
 
         began = time.perf_counter()
@@ -182,16 +198,20 @@ async def measured(size: Size) -> None:
             ">= 15,000",
             f"{at_once / single:.2f} x single appends",
         )
-    with running_broker() as server:
-        rate, slowest = await accepted(server, size.commands, size.clients)
-        row(
-            f"commands decided durably, {size.clients} clients that never stop",
-            rate,
-            "/s",
-            "",
-            f"{rate / single:.2f} x single appends",
-        )
-        row("the same: time of one command, 99th percentile", slowest, "ms")
+    for what, rules, wanted in (
+        ("experiments", searcher.RULES, an_experiment()),
+        ("tasks", scheduler.RULES, a_task),
+    ):
+        with running_broker() as server:
+            rate, slowest = await accepted(server, rules, wanted, size.commands, size.clients)
+            row(
+                f"{what} accepted durably, {size.clients} clients that never stop",
+                rate,
+                "/s",
+                "",
+                f"{rate / single:.2f} x single appends",
+            )
+            row(f"the same of {what}: time of one command, 99th percentile", slowest, "ms")
 
 
 BENCHMARK = Benchmark(

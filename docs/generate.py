@@ -15,7 +15,7 @@ from pathlib import Path
 from det_contracts import codec, commands, queries, reports, states, subjects
 from det_contracts import events as registered
 from docs.site_builder import commands as det_commands
-from docs.site_builder import compared, configuration, decisions, rest, settings, surface
+from docs.site_builder import compared, configuration, decisions, master_file, rest, settings, surface
 from services.kit.authz import permissions, routes
 
 HERE = Path(__file__).parent
@@ -147,6 +147,7 @@ def main() -> int:
         HERE / "reference" / "commands.md": det_commands.page(),
         HERE / "reference" / "names-of-0.25.md": surface.page(),
         HERE / "reference" / "all-of-0.25.md": NOTE + compared.page(),
+        HERE / "reference" / "master-file.md": NOTE + master_file.page(),
         HERE / "reference" / "settings.md": NOTE + settings.page(),
         HERE / "reference" / "rest.md": NOTE + rest.page(),
         HERE / "decisions" / "index.md": NOTE + decisions.page(),

@@ -42,10 +42,11 @@ def _of_verb(verb: Verb, depth: int, above: str) -> Iterator[str]:
     usage = argparse.ArgumentParser(add_help=False)
     yield f"{'#' * min(depth, 4)} {above} {verb.names.split()[0]}\n"
     yield f"{_sentence(verb.help)}{_other_names(verb.names)}\n"
-    found = [one for item in verb.args for one in (item.args if isinstance(item, OneOf) else (item,))]
-    if found:
+    arguments = [arg for item in verb.args for arg in (item.args if isinstance(item, OneOf) else (item,))]
+    shown = [arg for arg in arguments if arg.options.get("help") != argparse.SUPPRESS]
+    if shown:
         yield "| argument | meaning |\n|---|---|"
-        yield from (_of_argument(one, usage) for one in found)
+        yield from (_of_argument(arg, usage) for arg in shown)
         yield ""
 
 

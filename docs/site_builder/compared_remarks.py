@@ -1,8 +1,6 @@
 """Why a command, a route or a field of Determined 0.25 is not the same here."""
 
-LATER = "not offered"
 BY_REST = "ask the REST API, with a token of `det token create`"
-POOLS = "every workspace may use all pools; quotas bound what it takes"
 PAGES = "the web UI of 0.25 asked it for its own pages"
 TRIAL_SOURCES = "metrics of inference are reported to a trial of its own"
 
@@ -15,26 +13,16 @@ COMMANDS = {
     "experiment create": "a checkout's commit is not recorded; ports of experiments are not published",
     "master config": "levels of logs are set where services are started (`STEADFAST_LOG_LEVEL`)",
     "oauth": "it belonged to the enterprise edition",
-    "resource-pool bindings": "roles say who may use what",
-    "resources": "the cluster page of the web UI and its CSV",
     "trial support-bundle": "`det trial logs`, `det trial describe --json` and `det why trial` hold the same",
     "command run": "tasks see the host's files as they are",
-    "workspace list-pools": "`det resource-pool list`; every workspace may use all pools",
-    "workspace create": "every workspace uses the default pools",
-    "workspace edit": "every workspace uses the default pools",
 }
 """By the command, or its first words."""
 
 ROUTES: dict[str, str] = {
-    "/allocations/{allocationId}/notify_container_running": "it was for batch systems that start containers",
     "/checkpoints/{checkpointUuid}/trial-source-info-metrics": TRIAL_SOURCES,
     "/models/{modelName}/versions/{modelVersionNum}/trial-source-info-metrics": TRIAL_SOURCES,
     "/trial-source-info": TRIAL_SOURCES,
     "/master/config": "levels of logs are set where services are started (`STEADFAST_LOG_LEVEL`)",
-    "/webhooks": LATER,
-    "/resource-pools/{resourcePoolName}/workspace-bindings": POOLS,
-    "/workspaces/{workspaceId}/available-resource-pools": POOLS,
-    "/resources/allocation": "`GET /usage` tells the use of slots by day",
     "/user/projects/activity": PAGES,
     "/users/activity": PAGES,
 }

@@ -17,6 +17,7 @@ from services.metrics.settings import MetricsSettings
 from services.people.oidc.settings import OidcSettings
 from services.provisioner.settings import Settings as ProvisionerSettings
 from services.scheduler.app import Settings as SchedulerSettings
+from services.webhooks.settings import Settings as WebhooksSettings
 from worker.settings import WorkerSettings
 
 INTRODUCTION = """# Settings
@@ -36,6 +37,12 @@ SECTIONS: tuple[tuple[str, str, type, type], ...] = (
     ),
     ("Scheduler", "", SchedulerSettings, ServiceSettings),
     ("Metrics", "", MetricsSettings, ServiceSettings),
+    (
+        "Webhooks",
+        "[Who is told](../how-to/webhooks.md) when experiments end.",
+        WebhooksSettings,
+        ServiceSettings,
+    ),
     ("Archive", "", ArchiveSettings, ServiceSettings),
     ("Provisioner", "", ProvisionerSettings, ServiceSettings),
     ("Worker", "", WorkerSettings, ReachSettings),

@@ -13,6 +13,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 LEFT_OUT = re.compile(r"tests/(?!simulation/README)|webui/|\.github/")
 LINK = re.compile(r"(?<=\]\()[^)\s#]+(?=(#[^)\s]*)?(?: \"[^\"]*\")?\))")
+# Long lists of what changed hold every word, and would come before the pages that explain it.
+NOT_SEARCHED = ("CHANGELOG.md",)
 CODE = re.compile(r"^( *)(```|~~~).*?^\1\2", re.MULTILINE | re.DOTALL)
 
 
@@ -20,7 +22,8 @@ def gather(target: Path) -> None:
     """Fill the empty folder `target`."""
     for path in _pages():
         text = (ROOT / path).read_text()
-        _write(target / path, _with_pages_of_folders(text, ROOT / path))
+        header = "---\nsearch:\n  exclude: true\n---\n\n" if path in NOT_SEARCHED else ""
+        _write(target / path, header + _with_pages_of_folders(text, ROOT / path))
         for linked in _linked_files(text, ROOT / path):
             place = target / linked.relative_to(ROOT)
             place.parent.mkdir(parents=True, exist_ok=True)

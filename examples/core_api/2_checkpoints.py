@@ -26,7 +26,8 @@ def main(core_context: det.core.Context, info: det.ClusterInfo, growth: int) -> 
             weight, done = load(path, trial_id)
     for step in range(done + 1, 51):
         weight += growth
-        time.sleep(0.05)
+        # Slow enough to be paused by hand.
+        time.sleep(0.2)
         if step % 5 == 0:
             core_context.train.report_training_metrics(step, {"weight": weight})
             with core_context.checkpoint.store_path({"steps_completed": step}) as (path, _):

@@ -1,5 +1,6 @@
 """What the pages show is so: excerpts, commands and configurations are those of this version."""
 
+import argparse
 import re
 import shlex
 import textwrap
@@ -13,6 +14,7 @@ from det_contracts.expconf.experiment import EXPERIMENT
 from det_contracts.expconf.meanings import MEANINGS
 from determined.cli.cli import ROOT as DET
 from determined.cli.grammar import Verb, find, read
+from docs.site_builder import commands as commands_reference
 from docs.site_builder import settings
 from docs.site_builder.configuration import meaning, rows
 
@@ -82,11 +84,16 @@ def test_commands_are_there_with_their_options():
     for page, command in DET_COMMANDS:
         try:
             found = find(DET, typed(command))
+            assert found.help or isinstance(found.node, Verb), f"{found.path} needs a verb"
             if isinstance(found.node, Verb):
                 read(found.path, found.node, found.rest)
         except (Exception, SystemExit) as error:
             refused.append(f"{page}: {command}: {error}")
     assert refused == []
+
+
+def test_options_that_only_old_scripts_give_are_not_shown():
+    assert argparse.SUPPRESS not in commands_reference.page()
 
 
 def configurations():

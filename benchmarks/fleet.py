@@ -1,0 +1,187 @@
+"""A fleet: 10,000 jobs wait while their pool grows from nothing to 1,000 workers of 8 slots and back.
+
+The scheduler works over three real brokers that keep the log together; workers and users are played by this
+process. So the figures hold the price of three copies on one machine, and none of starting scripts.
+
+python -m benchmarks.fleet [workers] [jobs] [--quick]
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psutil  # type: ignore[import-untyped]
+import uvloop
+
+from benchmarks.kit.benchmark import Benchmark
+from benchmarks.kit.table import percentile, row
+from benchmarks.placements import SLOTS, Cluster
+from det_contracts.commands import ConfigurePools
+from det_contracts.events import searcher, worker
+from det_contracts.events.scheduler import PoolSettings
+from det_contracts.queries import Jobs
+from services.kit.log_jetstream import JetStreamLog, ensure_streams
+from services.kit.rules import Call
+from services.scheduler import queries
+from tests.fixtures.three_brokers import ThreeBrokers
+
+POOL = "default"
+CONFIG = {"resources": {"resource_pool": POOL, "priority": 42}}
+OFFERED = tuple(worker.Slot(n, "cpu", f"cpu-{n}", "CPU") for n in range(SLOTS))
+
+
+@dataclass(frozen=True)
+class Size:
+    workers: int = 1000
+    jobs: int = 10_000
+    steps: int = 10
+    """In which the pool grows."""
+    probes: int = 5
+    """Jobs that are submitted, and lists that are asked for, in each step."""
+
+
+class Probes:
+    """What single people wait for meanwhile, in milliseconds."""
+
+    def __init__(self) -> None:
+        self.submit: list[float] = []
+        self.list: list[float] = []
+
+
+def host(number: int) -> worker.WorkerRegistered:
+    """A worker comes."""
+    return worker.WorkerRegistered(
+        worker_id=f"w{number}",
+        session="s",
+        pool=POOL,
+        address="",
+        version="",
+        slots=OFFERED,
+        reads_after=0,
+        running=(),
+    )
+
+
+def job(number: int) -> searcher.ExperimentCreated:
+    """Somebody submits an experiment."""
+    return searcher.ExperimentCreated(
+        experiment_id=number, user="b", config=CONFIG, original_config="", reason="bench"
+    )
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait for the scheduler to have folded something."""
+    while not holds():
+        await asyncio.sleep(0.002)
+
+
+async def probe(cluster: Cluster, seen: Probes, times: int) -> None:
+    """Submit a job, and look at the queue, that many times."""
+    state = cluster.runner.state
+    for _ in range(times):
+        cluster.jobs += 1
+        began = time.perf_counter()
+        (some,) = cluster.requests(1)
+        task = f"{cluster.jobs}.t{some.trial_id}"
+        mine = {"experiment_id": cluster.jobs, "task_id": task, "allocation_id": f"{task}.1"}
+        asked = msgspec.structs.replace(some, **mine)
+        await cluster.say([job(cluster.jobs), asked])
+        await until(lambda id=asked.allocation_id: id in state.allocations)  # type: ignore[misc]
+        submitted = time.perf_counter()
+        queries.jobs(state, Jobs(pool=POOL))
+        seen.submit.append((submitted - began) * 1e3)
+        seen.list.append((time.perf_counter() - submitted) * 1e3)
+
+
+async def grow(cluster: Cluster, size: Size, seen: Probes) -> list[float]:
+    """Placements per second, in each step."""
+    held = cluster.runner.state.index.books[POOL]
+    rates, each = [], size.workers // size.steps
+    for step in range(size.steps):
+        before, began = len(held.running), time.perf_counter()
+        wanted = min((step + 1) * each * SLOTS, size.jobs)
+        await cluster.say(host(n) for n in range(step * each, (step + 1) * each))
+        await until(lambda wanted=wanted: len(held.running) >= wanted)  # type: ignore[misc]
+        rates.append((wanted - before) / (time.perf_counter() - began))
+        await probe(cluster, seen, size.probes)
+    return rates
+
+
+async def shrink(cluster: Cluster, workers: Iterable[int]) -> float:
+    """Workers per second that leave, with what they ran."""
+    state, gone = cluster.runner.state, [f"w{n}" for n in workers]
+    began = time.perf_counter()
+    await cluster.say(worker.WorkerLeft(id, "s") for id in gone)
+    await until(lambda: all(state.workers[id].presence != "here" for id in gone if id in state.workers))
+    return len(gone) / (time.perf_counter() - began)
+
+
+def memory() -> float:
+    """MiB of this process."""
+    return float(psutil.Process().memory_info().rss) / 2**20
+
+
+@contextlib.asynccontextmanager
+async def scheduler(folder: Path) -> AsyncIterator[Cluster]:
+    """One that decides, on three brokers."""
+    brokers = ThreeBrokers(folder)
+    try:
+        client = await brokers.start().connect()
+        await ensure_streams(client.jetstream(), replicas=3)
+        cluster = Cluster(JetStreamLog(client), jobs=0)
+        task = asyncio.create_task(cluster.runner.run())
+        await cluster.runner.ready.wait()
+        yield cluster
+        task.cancel()
+        await asyncio.wait([task])
+        await client.close()
+    finally:
+        brokers.close()
+
+
+async def measured(size: Size) -> None:
+    """Print the rows."""
+    with tempfile.TemporaryDirectory(prefix="steadfast-bench-") as folder:
+        async with scheduler(Path(folder) / "brokers") as cluster:
+            await _measured(cluster, size)
+
+
+async def _measured(cluster: Cluster, size: Size) -> None:
+    state: Any = cluster.runner.state
+    pools = {POOL: PoolSettings(scheduler="fair_share")}
+    await cluster.runner.command(ConfigurePools(pools=pools), Call("c", time.time()))
+    before, began = memory(), time.perf_counter()
+    cluster.jobs = size.jobs
+    await cluster.say(job(n) for n in range(1, size.jobs + 1))
+    await cluster.say(cluster.requests(size.jobs))
+    await until(lambda: len(state.allocations) >= size.jobs)
+    row(f"{size.jobs:,} jobs taken into the queue", size.jobs / (time.perf_counter() - began), "/s")
+    seen = Probes()
+    rates = await grow(cluster, size, seen)
+    placed = f"placements while the pool grows to {size.workers:,} workers"
+    row(f"{placed}, first step", rates[0], "/s", ">= 500")
+    row(f"{placed}, last step", rates[-1], "/s", ">= 500", f"{rates[-1] / rates[0]:.2f} of the first")
+    row("a job more is in the queue, p99", percentile(seen.submit, 0.99), "ms", "< 100")
+    row("the queue is listed by the scheduler, p99", percentile(seen.list, 0.99), "ms", "< 500")
+    row(f"workers that leave, of {size.workers:,}", await shrink(cluster, range(size.workers)), "/s")
+    row("memory of its state, with all that this process is besides", memory() - before, "MiB", "< 500")
+
+
+def main(size: Size) -> None:
+    uvloop.run(measured(size))
+
+
+BENCHMARK = Benchmark(
+    main, Size(), quick=Size(workers=4, jobs=40, steps=2, probes=2), given=("workers", "jobs")
+)
+
+if __name__ == "__main__":
+    BENCHMARK.run()

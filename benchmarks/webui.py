@@ -1,0 +1,156 @@
+"""A browser with very much to show: a list of experiments that is scrolled, lines under the pointer.
+
+The pages are the real ones of a cluster. What they ask for of experiments, trials and series is answered
+here, at once: how long the gateway takes is told by `benchmarks.catalogue` and `benchmarks.series_query`.
+
+python -m benchmarks.webui [--quick]
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
+
+from benchmarks.kit.benchmark import Benchmark
+from benchmarks.kit.browser import signed_in
+from benchmarks.kit.cluster import user_cluster
+from benchmarks.kit.table import median, percentile, row
+from tests.fixtures.outside import Outside
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page, Route
+
+POINTS = 60
+"""Of a line, where thousands share a chart."""
+FRAME = "< 17"
+FRAMES = """
+([count, act]) => new Promise((done) => {
+  const took = [];
+  const step = new Function("at", act);
+  let before = performance.now();
+  const next = (now) => {
+    took.push(now - before);
+    before = now;
+    if (took.length > count) return done(took.slice(1));
+    step(took.length);
+    requestAnimationFrame(next);
+  };
+  requestAnimationFrame(next);
+})
+"""
+"""Milliseconds between frames, while something is done in each of them."""
+SCROLL = "document.querySelector('.tw').scrollTop += 340"
+POINT = """
+const over = document.querySelector("figure .u-over");
+const { left, top, width, height } = over.getBoundingClientRect();
+const [x, y] = [(at * 37) % 100, (at * 53) % 100];
+const place = { clientX: left + (width * x) / 100, clientY: top + (height * y) / 100 };
+over.dispatchEvent(new MouseEvent("mousemove", { bubbles: true, ...place }));
+"""
+
+
+@dataclass(frozen=True)
+class Size:
+    experiments: int = 100_000
+    lines: int = 2000
+    frames: int = 300
+
+
+def main(size: Size) -> None:
+    """Print the rows."""
+    with user_cluster(slots=1) as cluster, signed_in(cluster.address) as page:
+        outside = Outside(cluster, "scrolled-and-pointed-at", trials=2)
+        for trial in outside.trials:
+            outside.report(trial, 1, "validation", loss=0.5)
+        found = cluster.get("experiments-search", lean="true")
+        trials = cluster.get(f"experiments/{outside.id}/trials", lean="true")
+        scrolled(page, found, size)
+        pointed(page, outside.id, trials, size)
+
+
+def scrolled(page: Page, found: Any, size: Size) -> None:
+    """Ten rows further with each frame."""
+    answer(page, "experiments-search", lambda asked: listed(found, asked, size.experiments))
+    page.goto("/det/experiments")
+    page.get_by_text(f"{size.experiments:,} found").wait_for()
+    tell(f"a list of {size.experiments:,} experiments scrolls", *moved(page, size.frames, SCROLL))
+
+
+def listed(found: Any, asked: dict[str, list[str]], count: int) -> Any:
+    """A page of the list: the same experiment under other ids."""
+    offset, limit = (int(asked.get(name, ["0"])[0]) for name in ("offset", "limit"))
+    one = found["experiments"][0]
+    ids = range(count - offset, max(0, count - offset - limit), -1)
+    rows = [one | {"experiment": one["experiment"] | {"id": id, "name": f"experiment {id}"}} for id in ids]
+    place = {"total": count, "offset": offset, "startIndex": offset, "limit": limit}
+    return {"experiments": rows, "pagination": found["pagination"] | place}
+
+
+def pointed(page: Page, experiment: int, found: Any, size: Size) -> None:
+    """The pointer jumps over a chart of so many lines."""
+    answer(page, f"experiments/{experiment}/trials", lambda _: of_trials(found, size.lines))
+    answer(page, "series", lambda asked: {"series": [line(int(id)) for id in asked["trialIds"]]})
+    page.goto(f"/det/experiments/{experiment}/overview")
+    page.locator("figure[aria-busy=false] canvas").first.wait_for(timeout=120_000)
+    tell(f"a chart of {size.lines:,} lines answers the pointer", *moved(page, size.frames, POINT))
+
+
+def of_trials(found: Any, count: int) -> Any:
+    """The first trial, under so many ids."""
+    one = found["trials"][0]
+    return found | {"trials": [one | {"id": id} for id in range(1, count + 1)]}
+
+
+def line(trial: int) -> dict[str, Any]:
+    """A curve as the gateway tells it, each a little different."""
+    batches = [100 * (at + 1) for at in range(POINTS)]
+    last = [2 * math.exp(-at / 20) + trial % 97 / 97 for at in range(POINTS)]
+    told = {"trialId": trial, "group": "validation", "name": "loss", "count": POINTS, "nonFinite": 0}
+    return told | {"raw": True, "monotone": True, "x": batches, "batches": batches, "last": last}
+
+
+def answer(page: Page, path: str, made: Callable[[dict[str, list[str]]], Any]) -> None:
+    """Let questions of the page be answered by what `made` makes of their parameters."""
+
+    def fulfil(route: Route) -> None:
+        asked = parse_qs(urlsplit(route.request.url).query)
+        asked["trialIds"] = [id for ids in asked.get("trialIds", []) for id in ids.split(",")]
+        route.fulfill(json=made(asked))
+
+    page.route(re.compile(rf"/api/v1/{path}\?"), fulfil)
+
+
+def moved(page: Page, frames: int, act: str) -> tuple[list[float], float]:
+    """What frames took, and how much of a processor the page itself had for each; milliseconds."""
+    about = page.context.new_cdp_session(page)
+    about.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def spent() -> float:
+        told = about.send("Performance.getMetrics")["metrics"]
+        return 1000 * float(next(one["value"] for one in told if one["name"] == "TaskDuration"))
+
+    before = spent()
+    took = page.evaluate(FRAMES, [frames, act])
+    return took, (spent() - before) / frames
+
+
+def tell(what: str, took: list[float], spent: float) -> None:
+    """Print what frames took: of a busy machine only the processor time says something of the page."""
+    row(f"{what}: processor time for a frame", spent, "ms", FRAME)
+    row(f"{what}: frame, p50", median(took), "ms")
+    row(f"{what}: frame, p95", percentile(took, 0.95), "ms", FRAME)
+
+
+BENCHMARK = Benchmark(
+    main,
+    Size(),
+    quick=Size(experiments=300, lines=20, frames=20),
+    needs=("playwright", "chromium", "web UI"),
+)
+
+if __name__ == "__main__":
+    BENCHMARK.run()
