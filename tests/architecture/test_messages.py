@@ -21,7 +21,7 @@ FACTS = {
     "scheduler.pool.retry_due",  # another one
     "metrics.trial.validated",  # what was accepted needs no excuse; what was not, has one
 }
-OWNERS = ("searcher", "scheduler", "metrics", "checkpoints", "gateway")
+OWNERS = ("searcher", "scheduler", "metrics", "checkpoints", "webhooks", "gateway")
 RECORDED = sorted((Path(__file__).parents[1] / "history").glob("*.jsonl.gz"))
 
 

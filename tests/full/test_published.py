@@ -168,6 +168,43 @@ def test_the_published_command(local_cluster, guide, theirs):
     theirs(cluster, "e", "create", "1_metrics.yaml", ".", "-t", cwd=guide)
 
 
+POOLS = """
+resource_pools:
+  - pool_name: default
+  - pool_name: gpu
+"""
+TOLD_OF_POOLS = [
+    ("workspace create nlp --default-aux-pool gpu", r"nlp"),
+    ("workspace create vision", r"vision"),
+    ("resource-pool bindings add gpu nlp", r"added bindings between the resource pool \"gpu\""),
+    ("resource-pool bindings list-workspaces gpu", r"gpu +\| nlp"),
+    ("workspace list-pools nlp", r"gpu"),
+    ("workspace list-pools vision", r"default"),
+    ("resource-pool bindings replace gpu nlp vision", r"replaced bindings"),
+    ("resource-pool bindings remove gpu nlp", r"removed bindings"),
+    ("resource-pool bindings list-workspaces gpu", r"gpu +\| vision"),
+    ("resources aggregated 2000-01-01 2009-12-31", r"aggregation_type,aggregation_key,date,seconds"),
+    ("resources aggregated --monthly 2000-01 2009-12 --json", r"resourceEntries"),
+    ("resources raw 2000-01-01T00:00:00Z 2100-01-01T00:00:00Z", r"training,determined"),
+    ("resources raw 2000-01-01T00:00:00Z 2100-01-01T00:00:00Z --json", r"training"),
+]
+
+
+def test_the_published_command_on_pools_and_their_use(local_cluster, guide, theirs, tmp_path, monkeypatch):
+    pools = tmp_path / "pools.yaml"
+    pools.write_text(POOLS)
+    cluster = local_cluster(slots=1, pools_file=str(pools))
+    theirs(cluster, "e", "create", "1_metrics.yaml", ".", "-f", cwd=guide)
+    monkeypatch.setenv("DET_USER", "admin")
+    monkeypatch.setenv("DET_PASS", cluster.password)
+    for words, wanted in TOLD_OF_POOLS:
+        told = theirs(cluster, *words.split(), cwd=guide)
+        assert re.search(wanted, told), (words, told)
+    assert "gpu" not in theirs(cluster, "workspace", "list-pools", "nlp")
+    (guide / "elsewhere.yaml").write_text(WAIT + "resources: {resource_pool: gpu}\n")
+    theirs(cluster, "e", "create", "elsewhere.yaml", ".", cwd=guide, status=1)
+
+
 CLIENT = """
 from determined.experimental import client
 client.login()

@@ -22,7 +22,7 @@ from tests.fixtures.reading import _connected, read_control, reported
 from tests.history.facts import ALL, fold
 
 pytestmark = pytest.mark.timeout(900)
-SERVICES = ("intake", "searcher", "scheduler", "metrics", "checkpoints", "gateway")
+SERVICES = ("searcher", "scheduler", "metrics", "checkpoints", "gateway")
 STEPS = 12
 CONFIG = """
 name: {name}
@@ -71,7 +71,7 @@ class Upgrade:
 
     def replace(self, name, variables):
         """One program runs the other release. What a worker runs lives on, unless that is asked to end."""
-        asked = name in SERVICES
+        asked = name not in self.cluster.workers()
         self.cluster.stop(name, signal.SIGTERM if asked else signal.SIGKILL)
         self.cluster.start(name, **variables)
         wait_for(lambda: self._runs(name, variables), 30, f"{name} to be started")
@@ -154,12 +154,16 @@ def test_releases_take_each_others_place_and_nothing_is_lost(earlier_release, tm
 
 def play(upgrade, earlier, this):
     cluster = upgrade.cluster
+    # The broker's configuration is this release's, in which workers hand log lines to the intake alone: it
+    # comes when these have been replaced (docs/growing.md), and they do not go back while it is there.
+    for name in ("intake", *cluster.workers()):
+        upgrade.replace(name, this)
     busy = upgrade.submit("busy", "{name: single, metric: loss, max_length: 100000}")
     before = upgrade.small()
     cluster.wait_for_end(before)
     was = reported(cluster, before)
     first = upgrade.command()
-    upgrade.roll(this, (*SERVICES, *cluster.workers()))
+    upgrade.roll(this, SERVICES)
     second, third = upgrade.command(), upgrade.command()
     upgrade.forget(second)
     wait_for(lambda: second not in upgrade.listed(), 30, "the task to be forgotten")

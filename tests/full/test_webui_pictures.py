@@ -52,7 +52,7 @@ def test_pages_look_as_they_did(cluster, browser, scheme, width):
 
     def look(name, element):
         page.wait_for_function("document.fonts.status === 'loaded'")
-        masks = [page.locator(".first .copyable code")]
+        masks = [page.locator(".first-steps .copyable code")]
         picture = page.locator(element).screenshot(animations="disabled", mask=masks, mask_color="#888888")
         wrong.append(compare(page, f"{name}-{scheme}-{width}", picture))
 

@@ -22,7 +22,7 @@ with det.core.init() as core:
         core.train.report_validation_metrics(op.length, {"loss": 0.5})
         op.report_completed(0.5)
 """
-OWNERS = ("gateway", "metrics", "searcher", "scheduler", "checkpoints")
+OWNERS = ("gateway", "metrics", "searcher", "scheduler", "checkpoints", "webhooks")
 
 
 @pytest.fixture(params=["directory", pytest.param("bucket", marks=pytest.mark.full)])

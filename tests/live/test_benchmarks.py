@@ -14,6 +14,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 NAMES = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py") if path.stem != "__main__")
 PAGE = (ROOT / "benchmarks" / "README.md").read_text()
+HEAVY = {"launch_ranks"}
+"""Start several interpreters with torch, however small they are."""
 MAY_BE_NONE = re.compile("Trainer adds|its memory beyond|memory of its state|lost by training|longest of the")
 """Differences, which chance makes negative where next to nothing is measured, and what is best not there."""
 # pgserver asks for a folder that not every machine has, and does well without.
@@ -65,7 +67,9 @@ def quick(request, monkeypatch, capsys):
     return run
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.full] * (name in HEAVY)) for name in NAMES]
+)
 def test_it_prints_its_table(name, quick):
     check(name, quick(name))
 

@@ -43,7 +43,7 @@ def connected(cluster, monkeypatch, tmp_path):
     """A fresh process' worth of client."""
     monkeypatch.setenv("DET_MASTER", cluster.address)
     monkeypatch.setenv("DET_DEBUG_CONFIG_PATH", str(tmp_path / "configuration"))
-    monkeypatch.setattr(client, "_determined", None)
+    monkeypatch.setattr("determined.experimental._client_connection._determined", None)
 
 
 @pytest.fixture(scope="module")

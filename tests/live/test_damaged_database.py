@@ -28,7 +28,7 @@ with det.core.init() as core:
         print("a line")
         op.report_completed(0.5)
 """
-OWNERS = ("gateway", "metrics", "searcher", "scheduler", "checkpoints")
+OWNERS = ("gateway", "metrics", "searcher", "scheduler", "checkpoints", "webhooks")
 
 
 @pytest.fixture(scope="module")

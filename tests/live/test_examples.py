@@ -22,9 +22,6 @@ def weight(trial):
 def test_core_api_stages(cluster, tmp_path):
     folder = copied("core_api", tmp_path)
     script = folder / "2_checkpoints.py"
-    text = script.read_text()
-    # Slow enough to be paused in the middle, also on a machine that is busy.
-    script.write_text(text.replace("time.sleep(0.05)", "time.sleep(0.2)"))
     names = ("0_plain", "1_metrics", "2_checkpoints", "3_search")
     ids = [cluster.create(f"{name}.yaml", folder) for name in names]
     wait_for(lambda: cluster.get(f"experiments/{ids[2]}/checkpoints")["checkpoints"], 60, "a checkpoint")
@@ -38,7 +35,7 @@ def test_core_api_stages(cluster, tmp_path):
     assert weight(cluster.trials(ids[1])[0]) == 50
     assert weight(cluster.trials(ids[2])[0]) == 50
     assert len(cluster.trials(ids[3])) == 8
-    script.write_text(text)
+    script.write_text(script.read_text().replace("time.sleep(0.2)", "time.sleep(0.02)"))
     again = cluster.create("2_checkpoints.yaml", folder, "--config", f"searcher.source_trial_id={saving}")
     assert cluster.wait_for_end(again)["state"] == "STATE_COMPLETED"
     assert weight(cluster.trials(again)[0]) == 100

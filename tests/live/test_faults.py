@@ -338,7 +338,7 @@ def test_a_log_that_is_lost_is_refused_and_not_made_anew(local_cluster, tmp_path
     shutil.rmtree(cluster.home.path / "broker" / "jetstream")
     cluster.start("broker")
     # Also those that are started again, which make streams where there are none.
-    services = ("searcher", "scheduler", "metrics", "checkpoints", "gateway")
+    services = ("searcher", "scheduler", "metrics", "checkpoints", "webhooks", "gateway")
     for name in services:
         wait_for(lambda name=name: refusals(cluster, name) > 1, 120, f"{name} to refuse the log twice")
     assert set(read_streams(cluster)).isdisjoint(subjects.STREAM_SUBJECTS)

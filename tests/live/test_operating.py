@@ -100,9 +100,9 @@ def queries():
 
 
 def test_the_numbers_are_those_of_what_happened(told):
-    assert value(told, "steadfast_ready") == 6
-    assert value(told, "steadfast_leads") == 6
-    assert value(told, "steadfast_broker_connected") == 7
+    assert value(told, "steadfast_ready") == 7
+    assert value(told, "steadfast_leads") == 7
+    assert value(told, "steadfast_broker_connected") == 8
     assert value(told, "steadfast_experiments", state="COMPLETED") == 1
     assert value(told, "steadfast_trials", state="COMPLETED") == 3
     assert value(told, "steadfast_slots", pool="default", state="free") == 2
@@ -117,7 +117,7 @@ def test_the_numbers_are_those_of_what_happened(told):
     assert value(told, "steadfast_heartbeat_age_seconds") < 25
     assert value(told, "steadfast_stream_messages", owner="metrics", stream="REPORTS") >= 1
     assert value(told, "steadfast_log_lag", owner="searcher", stream="CONTROL") >= 0
-    for owner in ("searcher", "scheduler", "metrics", "checkpoints", "gateway"):
+    for owner in ("searcher", "scheduler", "metrics", "checkpoints", "webhooks", "gateway"):
         assert value(told, "steadfast_database_bytes", owner=owner) > 0
         assert value(told, "steadfast_commit_seconds_count", owner=owner) > 0
         assert value(told, "steadfast_fold_seconds_count", owner=owner) > 0

@@ -42,7 +42,7 @@ def submitted(gateways, tmp_path, monkeypatch):
     """A search whose trials wait for the file `gate`, made by the client: (experiment, gate)."""
     monkeypatch.setenv("DET_MASTER", gateways.cluster.address)
     monkeypatch.setenv("DET_DEBUG_CONFIG_PATH", str(tmp_path / "configuration"))
-    monkeypatch.setattr(client, "_determined", None)
+    monkeypatch.setattr("determined.experimental._client_connection._determined", None)
     code, gate = tmp_path / "code", tmp_path / "gate"
     code.mkdir()
     (code / "train.py").write_text(SCRIPT)

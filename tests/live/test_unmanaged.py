@@ -1,8 +1,11 @@
 """A script outside of the cluster that reports to it with nothing but HTTP."""
 
+import json
+import re
 import sys
 
 import pytest
+import requests
 
 from tests.fixtures.local_cluster import wait_for
 from tests.fixtures.outside import run, steps_of
@@ -75,3 +78,28 @@ def test_a_plain_script_reports_from_outside(cluster, tmp_path):
     assert cluster.experiment(id)["state"] == "STATE_COMPLETED"
     cluster.det("e", "delete", id, "--yes")
     wait_for(lambda: "by hand" not in cluster.det("e", "list").stdout, 60, f"experiment {id} to be deleted")
+
+
+def runs_heard(cluster):
+    """How many runs outside of the cluster the searcher waits for and has heard since it started."""
+    found = 0
+    for target in json.loads((cluster.home.path / "prometheus-targets.json").read_text()):
+        text = requests.get(f"http://{target['targets'][0]}/metrics", timeout=60).text
+        found += sum(float(n) for n in re.findall(r'steadfast_outside_runs{.*heard="yes".*} (\S+)', text))
+    return found
+
+
+def test_the_searcher_hears_a_script_that_only_beats(cluster):
+    """With the rights that a gateway has at the broker; a searcher that starts anew ends nothing."""
+    wish = {"config": "name: beats", "unmanaged": True}
+    experiment = cluster.api("PUT", "experiments/by-external-id/beats", json=wish)["experiment"]
+    trial = cluster.api("POST", "trials", json={"experimentId": experiment["id"], "hparams": {}})["trial"]
+    cluster.api("POST", f"trials/{trial['id']}/start", json={"resume": True})
+    before = runs_heard(cluster)
+    cluster.api("PATCH", f"trials/{trial['id']}", json={})
+    wait_for(lambda: runs_heard(cluster) == before + 1, 60, "the searcher to hear it")
+    cluster.kill("searcher")
+    ended = {"state": "STATE_COMPLETED"}
+    assert cluster.get(f"trials/{trial['id']}")["trial"]["state"] in ("STATE_ACTIVE", "STATE_RUNNING")
+    cluster.api("PATCH", f"trials/{trial['id']}", json=ended)
+    assert cluster.get(f"trials/{trial['id']}")["trial"]["state"] == "STATE_COMPLETED"

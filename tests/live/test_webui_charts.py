@@ -528,6 +528,12 @@ def test_trials_tell_what_the_search_decided_and_are_compared(cluster, signed_in
     for box in table.locator("tbody").get_by_role("checkbox").all()[:2]:
         box.check()
     page.get_by_role("button", name="Compare 2").click()
+    # Beside the table first: who is best, the curves, where they differ.
+    beside = page.get_by_role("complementary", name="Compare")
+    expect(beside.get_by_role("list", name="Values, the best first").get_by_role("listitem")).to_have_count(2)
+    expect(beside.get_by_role("figure", name="loss").locator("canvas")).to_be_visible()
+    expect(beside.get_by_role("row", name=re.compile(r"lr \(differs\)"))).to_be_visible()
+    beside.get_by_role("link", name="Open as a page").click()
     expect(page).to_have_url(re.compile(r"/experiments/compare\?t="))
     chart(page, "loss")
     expect(page.locator(".trial-list [aria-pressed=true].pick")).to_have_count(2)

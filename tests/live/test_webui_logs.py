@@ -185,13 +185,14 @@ def test_all_of_it_can_be_scrolled_without_a_gap(page):
 
 def test_any_place_is_one_move_away(page):
     go_to(page, 10_000)
-    expect(page.locator(".place")).to_contain_text(re.compile(r"Lines (9,[89]|10,0)\d\d to .* of 20,03\d"))
+    seen = page.locator(".logfoot .seen")
+    expect(seen).to_contain_text(re.compile(r"Lines (9,[89]|10,0)\d\d to .* of 20,03\d"))
     strip = page.get_by_role("slider", name="Place in the log")
     strip.focus()
     page.keyboard.press("Home")
     see(page, "step 1 of many")
     page.keyboard.press("PageDown")
-    expect(page.locator(".place")).to_contain_text(re.compile(r"Lines (1,9|2,0)\d\d to"))
+    expect(seen).to_contain_text(re.compile(r"Lines (1,9|2,0)\d\d to"))
     page.locator(".log").focus()
     page.keyboard.press("Home")
     see(page, "step 1 of many")
@@ -206,7 +207,7 @@ def test_any_place_is_one_move_away(page):
 
 def test_a_link_to_a_line_shows_it_to_whoever_follows_it(page):
     go_to(page, 5_000)
-    expect(page.locator(".place")).to_contain_text(re.compile(r"Lines [45],\d"))
+    expect(page.locator(".logfoot .seen")).to_contain_text(re.compile(r"Lines [45],\d"))
     row = page.locator(".line", has_text="INFO").or_(page.locator(".line")).nth(25)
     text = row.locator(".text").inner_text()
     row.locator(".text").click()

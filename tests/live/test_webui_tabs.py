@@ -34,7 +34,7 @@ def test_a_story_tells_states_causes_and_single_events(page, create, cluster):
     page.goto(f"/det/experiments/{id}/story")
     expect(page.get_by_text("paused by determined").first).to_be_visible()
     expect(page.get_by_role("img", name=re.compile("ran .*paused"))).to_be_visible()
-    page.get_by_label(re.compile("^kind")).select_option("searcher.experiment.ended")
+    page.get_by_label(re.compile("^Kind")).select_option("searcher.experiment.ended")
     events = page.locator(".card", has_text="Everything that happened").locator("ol.story:not(.chain *) > li")
     expect(events).to_have_count(1)
     events.locator("summary").click()

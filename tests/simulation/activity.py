@@ -23,6 +23,8 @@ EACH = {
     "job changes": 0.2,
     "switches": 0.1,
     "faults": 8,
+    "roots let go": 1,
+    "roots brought": 1,
     "user actions": 4,
 }
 """What to count, and how often a seed must do it at least on average."""

@@ -66,7 +66,7 @@ class Gateway(Replica):
             "followers": len(self.following.tails),
             "readers": len(self.following.tails._readers),
             "asking": self.saver._asking,
-            "questions": len(self.catalogue._newest._next),
+            "questions": int(self.catalogue._newest._next is not None),
             "reads": len(self.saver._known._marks) + len(self.saver._kept._marks),
         }
         return {what: count for what, count in kept.items() if count}
@@ -93,6 +93,9 @@ class Asks:
         if not isinstance(query, LogPage):
             raise unavailable("nobody answers that here")
         return Answer(0, self._log_page(query))
+
+    async def say(self, subject, body):
+        raise unavailable("no script outside of the cluster is played here")
 
     def _log_page(self, query):
         """What the tables of the metrics service would show: each batch once, as far as it has read."""

@@ -22,7 +22,7 @@ class Happened:
 
     def used(self, worker_id):
         """How many slots of a worker hold something."""
-        return len(self.world.truth["scheduler"].index.taken_on(worker_id))
+        return len(self.world.truth["scheduler"].places.taken_on(worker_id))
 
     def processes(self, worker_id):
         """What runs on a worker, itself aside."""

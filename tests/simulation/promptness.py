@@ -42,7 +42,7 @@ class Promptness:
         self._look_at_times(rules, truth, recorded)
 
     def _look_at_times(self, rules, truth, recorded):
-        due = rules.due(truth, 0.0)
+        due = rules.due(truth)
         known, rounds = self._due.get(rules.owner, (None, 0))
         rounds = rounds + 1 if due == known and due is not None and due <= recorded.at else 0
         self._due[rules.owner] = due, rounds

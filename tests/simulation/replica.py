@@ -76,7 +76,8 @@ class Replica:
         self._run(self.beside(parts))
 
     def _new_saver(self):
-        return ShelfSaver(self.shelf, self.rules.owner, self.rules.state, lambda: self.leads, QUIET)
+        rules = self.rules
+        return ShelfSaver(self.shelf, rules.owner, rules.state, lambda: self.leads, QUIET, roots=rules.roots)
 
     async def beside(self, parts):
         """What runs beside the runner."""
@@ -121,6 +122,13 @@ class Replica:
         if not task.cancelled() and task.exception() is not None:
             self._world.fail(Violation("services stay up", f"{self.name}: {why(task.exception())}"))
 
+    def count_roots(self):
+        """Take note of how many roots have come and gone."""
+        if self.up and self.runner.pager is not None:
+            counts = self._world.ledger.counts
+            counts["roots let go"] = counts.get("roots let go", 0) + self.runner.pager.left
+            counts["roots brought"] = counts.get("roots brought", 0) + self.runner.pager.brought
+
     def lead(self, leads):
         self.leads = leads
         if self.up:
@@ -128,6 +136,7 @@ class Replica:
 
     def crash(self):
         """Die wherever it is."""
+        self.count_roots()
         for task in self._tasks:
             task.remove_done_callback(self._over)
             task.cancel()

@@ -7,6 +7,7 @@ from functools import cache
 import msgspec
 
 from services.kit.rules import dump, record_types
+from services.kit.snapshot import Pages
 from services.kit.snapshot_store import DatabaseSaver
 
 VERSIONS = 6
@@ -17,6 +18,9 @@ class Shelf:
 
     def __init__(self, chance):
         self.records = {}
+        self.roots = {}
+        """By record that belongs to one: its root, whether that is away, and where it was saved."""
+        self.dropped = 0
         self.positions = {}
         self.rows = {}
         """What lists show; see `gateway.project`."""
@@ -25,6 +29,9 @@ class Shelf:
 
     async def read(self, work):
         await asyncio.sleep(0.01 * self._chance.random())
+        return work(self)
+
+    def read_now(self, work):
         return work(self)
 
     async def write(self, work):
@@ -37,16 +44,20 @@ class Shelf:
     def keep_version(self):
         self._older = [
             *self._older[1 - VERSIONS :],
-            (dict(self.records), dict(self.positions), dict(self.rows)),
+            (dict(self.records), dict(self.roots), self.dropped, dict(self.positions), dict(self.rows)),
         ]
 
     def go_back(self, chance):
         """Lose the newest commits, as many as chance says; now and then all of them."""
         if self._older and chance.random() < 0.7:
-            self.records, self.positions, self.rows = map(dict, chance.choice(self._older))
+            (self.records, self.roots, self.dropped, self.positions, self.rows) = chance.choice(self._older)
         else:
-            self.records, self.positions, self.rows = {}, {}, {}
+            self.empty()
         self._older = []
+
+    def empty(self):
+        """Lose all that is committed."""
+        self.records, self.roots, self.dropped, self.positions, self.rows = {}, {}, 0, {}, {}
 
 
 @cache
@@ -66,25 +77,49 @@ class ShelfSnapshot:
         self._state = state
         self._types, self._decoders = _codecs(state)
 
-    def load(self, shelf):
+    def load(self, shelf, whole=False):
+        """The state; with `whole`, also what a start leaves where it is."""
         tables = {kind: {} for kind in self._types}
         for (kind, key), body in shelf.records.items():
-            tables[kind][self._types[kind][0](key)] = self.decoded(kind, body)
+            if whole or not shelf.roots.get((kind, key), ("", False, 0))[1]:
+                tables[kind][self._types[kind][0](key)] = self.decoded(kind, body)
         return self._state(**tables), dict(shelf.positions)
+
+    def pages(self, shelf, keys, roots, known):
+        wanted = set(roots) | {shelf.roots[k, str(i)][0] for k, i in keys if (k, str(i)) in shelf.roots}
+        found = Pages(dict(shelf.positions), shelf.dropped)
+        for (kind, key), (root, _, position) in shelf.roots.items():
+            if root in wanted and not known(root):
+                record = self.decoded(kind, shelf.records[kind, key])
+                found.records.setdefault(root, {})[kind, self._types[kind][0](key)] = record
+                found.newest = max(found.newest, position)
+        return found
 
     def decoded(self, kind, body):
         return self._decoders[kind].decode(body)
 
-    def save(self, shelf, records, positions, marks=None):
+    def save(self, shelf, records, positions, marks=None, roots=None, away=(), *, dropped=False):
         if any(shelf.positions.get(stream, 0) > at for stream, at in positions.items()):
             return False
+        roots = roots or {}
+        self._move(shelf, away, True)
+        self._move(shelf, {roots[key] for key in records if key in roots}, False)
         for (kind, key), record in sorted(records.items(), key=_by_key):
             if record is None:
                 shelf.records.pop((kind, str(key)), None)
-            else:
-                shelf.records[kind, str(key)] = msgspec.json.encode(record)
+                shelf.roots.pop((kind, str(key)), None)
+                continue
+            shelf.records[kind, str(key)] = msgspec.json.encode(record)
+            if (kind, key) in roots:
+                shelf.roots[kind, str(key)] = roots[kind, key], False, positions["CONTROL"]
         shelf.positions.update(positions)
+        shelf.dropped = positions["CONTROL"] if dropped else shelf.dropped
         return True
+
+    def _move(self, shelf, roots, away):
+        for key, (root, _, position) in list(shelf.roots.items()):
+            if root in roots:
+                shelf.roots[key] = root, away, position
 
     def positions(self, shelf, *, hold=False):
         return dict(shelf.positions)
@@ -121,6 +156,20 @@ class Copies:
                 self._known[kind, key] = found
                 table[key] = found[1]
         return self._state(**tables)
+
+
+def whole(rules, state, shelf, pager):
+    """A replica's state with what it has left on the shelf, as records to compare: it has no indexes."""
+    if pager is None:
+        return state
+    types, decoders = _codecs(rules.state)
+    tables = {kind: dict(getattr(state, kind)) for kind in types}
+    for (kind, key), (root, _, _) in shelf.roots.items():
+        if not pager.is_loaded(root):
+            tables[kind][types[kind][0](key)] = decoders[kind].decode(shelf.records[kind, key])
+    found = object.__new__(rules.state)
+    vars(found).update(tables)
+    return found
 
 
 def _written(state):

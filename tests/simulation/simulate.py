@@ -93,6 +93,9 @@ async def _live(world, also):
     mend(world)
     await come_to_rest(world)
     await ask_at_the_end(world)
+    for owner in world.rules:
+        for replica in world.of(owner):
+            replica.count_roots()
 
 
 async def come_to_rest(world, most_steps=MOST_STEPS):
@@ -203,7 +206,7 @@ def what_is_saved_is_the_fold(world):
     for owner, rules in world.rules.items():
         ends = {stream: len(world.disk.streams[stream]) for stream in rules.streams}
         for shelf in world.shelves(owner):
-            state, positions = ShelfSnapshot(rules.state).load(shelf)
+            state, positions = ShelfSnapshot(rules.state).load(shelf, whole=True)
             if positions != ends:
                 raise Violation("all is saved in the end", f"{owner}: {positions} of {ends}")
             if differ(state, world.truth[owner]):

@@ -135,7 +135,7 @@ async def outcome(world, owner, *, from_nothing=False):
     replica = world.of(owner)[0]
     replica.crash()
     if from_nothing:
-        replica.shelf.records, replica.shelf.positions = {}, {}
+        replica.shelf.empty()
     replica.start()
     await asyncio.sleep(20)
     return world.failure

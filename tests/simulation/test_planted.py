@@ -1,6 +1,7 @@
 """Bugs put in on purpose: a simulation that does not find these proves nothing."""
 
 import dataclasses
+from itertools import chain
 
 import msgspec
 import pytest
@@ -21,10 +22,9 @@ from services.scheduler.domain.letting_in import LettingIn
 from services.searcher import verdict
 from services.searcher.domain import fold
 from services.searcher.methods.ranking import Ranking
-from tests.simulation import world
+from tests.simulation import simulate, world
 from tests.simulation.line import Line
 from tests.simulation.plan import KINDS
-from tests.simulation.simulate import simulate
 
 ENOUGH = 1000
 
@@ -100,6 +100,8 @@ def stale_read(patch):
         return next((m for m in reversed(kept[:end]) if m.subject == subject), None)
 
     patch.setattr(Line, "last", last)
+    # Such a world never rests: ten times what others usually need is enough to see it.
+    patch.setattr(simulate, "PEACE_S", 3_000.0)
 
 
 def rounds_without_end(patch):
@@ -166,32 +168,37 @@ def strays_left_alone(patch):
 
 
 PLANTED = [
-    (work_for_who_is_given_back, "gives_nothing_to_who_is_given_back", ()),
-    (idle_however_busy, "nobody_works_there", ()),
-    (strays_left_alone, "nothing runs that nobody asked for", ()),
-    (shown_before_it_is_read, "reads follow what was answered", ()),
-    (beyond_quotas, "keeps_to_quotas", ()),
-    (taken_over_without_a_look, "admitted_once_and_in_order", ()),
-    (dropped_fence, None, ()),
-    (double_restart_count, "run_is_judged_by_the_table", ()),
-    (lost_preemption_ack, "run_is_judged_by_the_table", ()),
-    (tie_the_wrong_way, "equals_tie_in_order_of_arrival", ()),
-    (slot_freed_too_early, "ends_when_all_parts_are_gone", ()),
-    (stopped_unnoticed, "a call is not obeyed late", ("stopped", "users")),
-    (stale_read, None, ()),
-    (rounds_without_end, None, ()),
-    (unknown_is_failed, "a call is obeyed once", ("losses", "users")),
-    (second_worker_taken, None, ()),
+    (work_for_who_is_given_back, "gives_nothing_to_who_is_given_back", (), 24),
+    (idle_however_busy, "nobody_works_there", (), 2),
+    (strays_left_alone, "nothing runs that nobody asked for", (), 40),
+    (shown_before_it_is_read, "reads follow what was answered", (), 10),
+    (beyond_quotas, "keeps_to_quotas", (), 8),
+    (taken_over_without_a_look, "admitted_once_and_in_order", (), 1),
+    (dropped_fence, None, (), 28),
+    (double_restart_count, "run_is_judged_by_the_table", (), 0),
+    (lost_preemption_ack, "run_is_judged_by_the_table", (), 0),
+    (tie_the_wrong_way, "equals_tie_in_order_of_arrival", (), 2),
+    (slot_freed_too_early, "ends_when_all_parts_are_gone", (), 2),
+    (stopped_unnoticed, "a call is not obeyed late", ("stopped", "users"), 33),
+    (stale_read, None, (), 6),
+    (rounds_without_end, None, (), 1),
+    (unknown_is_failed, "a call is obeyed once", ("losses", "users"), 1),
+    (second_worker_taken, None, (), 2),
 ]
-"""Each with the invariant that finds it, and the kinds of trouble that it takes; none stands for all."""
+"""Each with the invariant that finds it, the kinds of trouble that it takes (none: all), and a seed.
+
+The seed was the first that found it when it was noted: the search begins there, and goes on with all others.
+"""
 
 
-@pytest.mark.parametrize(("plant", "found_by", "kinds"), PLANTED, ids=lambda x: getattr(x, "__name__", None))
-def test_a_planted_bug_is_found(plant, found_by, kinds, monkeypatch):
+@pytest.mark.parametrize(
+    ("plant", "found_by", "kinds", "first"), PLANTED, ids=lambda x: getattr(x, "__name__", None)
+)
+def test_a_planted_bug_is_found(plant, found_by, kinds, first, monkeypatch):
     plant(monkeypatch)
     off = [kind for kind in KINDS if kinds and kind not in kinds]
     worse = {"losses": 0.2, "user_every_s": 1.0} if "losses" in kinds else {}
-    runs = (simulate(seed, off, **worse) for seed in range(ENOUGH))
+    runs = (simulate.simulate(seed, off, **worse) for seed in chain(range(first, ENOUGH), range(first)))
     found = next((run for run in runs if run.violation is not None), None)
     assert found is not None, f"{plant.__doc__} And nobody noticed in {ENOUGH} seeds."
     assert found_by in (None, getattr(found.violation, "name", "")), found.story

@@ -14,7 +14,7 @@ from tests.simulation.simulate import simulate
 BATCH = 50
 
 
-@pytest.mark.parametrize("first", range(0, 200, BATCH))
+@pytest.mark.parametrize("first", range(0, 100, BATCH))
 def test_nothing_goes_wrong(first):
     counts = Counter()
     for seed in range(first, first + BATCH):

@@ -24,7 +24,7 @@ from det_contracts.queries import (
 )
 from services.checkpoints.app import RULES as CHECKPOINTS
 from services.intake import relay
-from services.kit import runner, snapshot_store, suspension
+from services.kit import listening, pager, runner, snapshot_store, suspension
 from services.kit.rules import Call, dump, every_key
 from services.metrics import settling
 from services.metrics.app import RULES as METRICS
@@ -48,7 +48,7 @@ from tests.simulation.reading import Reading
 from tests.simulation.registers import Registers
 from tests.simulation.replica import QUIET, Replica
 from tests.simulation.script import PROGRAMS
-from tests.simulation.shelf import Copies, Shelf, ShelfSnapshot, differ
+from tests.simulation.shelf import Copies, Shelf, ShelfSnapshot, differ, whole
 from tests.simulation.story import Story
 from tests.simulation.violation import Violation
 from tests.simulation.worker import Worker
@@ -57,6 +57,8 @@ from worker import fact_outbox, last_contact, registration
 EPOCH = 1_700_000_000.0
 PATIENCE_S = 10.0
 LOOK_EVERY_S = 4.0
+ROOM = 6
+"""So few records at rest stay in the memory that most of what is looked for again lies on the shelf."""
 QUERIES = [
     SearchProgress([1, 2, 99]),
     SearchState(1),
@@ -348,8 +350,9 @@ class World:
             at != len(self.disk.streams[stream]) for stream, at in replica.runner.positions.items()
         ):
             return False
-        if differ(replica.runner.state, self.truth[replica.rules.owner]):
-            found, right = dump(replica.runner.state), dump(self.truth[replica.rules.owner])
+        state = whole(replica.rules, replica.runner.state, replica.shelf, replica.runner.pager)
+        if differ(state, self.truth[replica.rules.owner]):
+            found, right = dump(state), dump(self.truth[replica.rules.owner])
             what = next(
                 f"{kind} {id}: {found[kind].get(id)} is not {right[kind].get(id)}"
                 for kind in right
@@ -420,7 +423,7 @@ def parts(loop_time, plan):
     ids = plan.chance("ids")
     stack.enter_context(obeyed(plan.limits))
     for target, name, value in (
-        (heartbeats, "time", clock),
+        (listening, "time", clock),
         (heartbeats, "since_boot", loop_time),
         (heartbeats, "LOOK_EVERY_S", LOOK_EVERY_S),
         (orders, "LOOK_EVERY_S", LOOK_EVERY_S),
@@ -433,6 +436,7 @@ def parts(loop_time, plan):
         (snapshot_store, "SAVE_EVERY_S", LOOK_EVERY_S),
         (snapshot_store, "Behind", NeverBehind),
         (snapshot_store, "Snapshot", lambda owner, state, fold_version: ShelfSnapshot(state)),
+        (pager, "ROOM", ROOM),
         (suspension, "TICK_S", LOOK_EVERY_S),
         # So that reports are told in portions.
         (rounds, "REPORTED_AT_ONCE", 2),

@@ -1,11 +1,13 @@
 """What is there before anything is counted: so and so many of everything that a state can hold."""
 
 from det_contracts import commands
-from det_contracts.commands import Once, Password
+from det_contracts.commands import Password
+from det_contracts.creation import Once
 from det_contracts.custom_search import CreateTrial as CustomTrial
-from det_contracts.events import gateway, scheduler, trial, worker
+from det_contracts.events import gateway, scheduler, trial, webhooks, worker
 from det_contracts.events.scheduler import PoolSettings, Provider
 from det_contracts.expconf import complete
+from det_contracts.telling import SetWebhook
 from services.metrics.commands import Settle
 from services.metrics.domain.state import Ended, Gone, Trimmed
 
@@ -152,7 +154,7 @@ class Background(Users):
             self.here(f"m{number}", 8, pool="mine")
         for part in (
             self._ended, self._live, self._large, self._outside, self._custom, self._people, self._models,
-            self._workers, self._tasks, self._gone, self._under_way,
+            self._workers, self._tasks, self._webhooks, self._gone, self._under_way,
         ):  # fmt: skip
             part()
         cluster.touched = {owner: {} for owner in cluster.touched}
@@ -293,6 +295,15 @@ class Background(Users):
                 )
             )
 
+    def _webhooks(self):
+        """One that is told of nothing here, with many deliveries that wait."""
+        made = {"kind": "DEFAULT", "host": "h", "url": "u", "signing_key": "k", "user": "admin"}
+        once = Once("hook", "hook", "d")
+        self.hook = self.cluster.ask(SetWebhook(states=("ERROR",), once=once, **made))
+        for number in self.each():
+            due = {"webhook_id": self.hook, "occasion": "EXPERIMENT_STATE_CHANGE", "happened_at": 0.0}
+            self.cluster.tell(webhooks.DeliveryDue(delivery_id=f"due{number}", reason="", **due))
+
     def _under_way(self):
         """What others have stated and nobody has decided upon: runs that ended, reports, shares of ranks."""
         self.reporting, *_ = (id for id in self.trials_of(self.large) if id != self.trial)
@@ -321,7 +332,7 @@ class Background(Users):
             known.gone[10_000 + number] = Gone(10_000 + number)
             known.dropped[20_000 + number] = Trimmed(1)
             known.ended[30_000 + number] = Ended(30_000 + number)
-        for name in ("gateway", "searcher", "scheduler", "checkpoints"):
+        for name in ("gateway", "searcher", "scheduler", "checkpoints", "webhooks"):
             state = self.cluster.states[name]
             creations = state.creations
             sample = next(iter(creations.values()), None)

@@ -1,4 +1,4 @@
-"""All five services over one log, without any I/O; what each does with each event can be counted."""
+"""All six services over one log, without any I/O; what each does with each event can be counted."""
 
 from dataclasses import fields
 
@@ -15,9 +15,10 @@ from services.metrics.app import RULES as METRICS
 from services.metrics.domain import Judged, LogLines
 from services.scheduler.app import RULES as SCHEDULER
 from services.searcher.app import RULES as SEARCHER
+from services.webhooks.app import RULES as WEBHOOKS
 from tests.walks.counting import Cost, Meter, Records
 
-ALL = {rules.owner: rules for rules in (SEARCHER, SCHEDULER, METRICS, CHECKPOINTS, GATEWAY)}
+ALL = {rules.owner: rules for rules in (SEARCHER, SCHEDULER, METRICS, CHECKPOINTS, WEBHOOKS, GATEWAY)}
 SIZE = msgspec.json.Encoder().encode
 
 
@@ -129,9 +130,9 @@ class Cluster:
 
     def _expire(self, owner):
         rules, state = ALL[owner], self.states[owner]
-        due = self._count(f"{owner} is due", rules.due, state, 0.0)
+        due = self._count(f"{owner} is due", rules.due, state)
         if due is not None and due <= self.now:
-            self.tell(*self._count(f"{owner} expires", rules.expire, state, self.now, 0.0))
+            self.tell(*self._count(f"{owner} expires", rules.expire, state, self.now))
             self.decide()
 
     def ask(self, command):

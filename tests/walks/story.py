@@ -1,7 +1,9 @@
 """A little of everything that can happen: every kind of event, command and query."""
 
 from det_contracts import commands, queries
-from det_contracts.commands import Once, Password
+from det_contracts.administering import BindPool
+from det_contracts.commands import Password
+from det_contracts.creation import Once
 from det_contracts.custom_search import CreateTrial as CustomTrial
 from det_contracts.custom_search import SetProgress
 from det_contracts.events import archive, gateway, scheduler, searcher, trial, worker
@@ -9,8 +11,11 @@ from det_contracts.events.gateway import Grant
 from det_contracts.events.scheduler import PoolSettings, Provider
 from det_contracts.ids import TASK_PORTS
 from det_contracts.provisioning import ReportWorkers, SeenWorker
+from det_contracts.telling import RemoveWebhook, SetWebhook, TryWebhook
 from services.metrics.commands import Drop, Trim
 from services.scheduler.commands import GiveUp, ReportSilence
+from services.searcher.unmanaged import ReportScriptHeard, ReportScriptSilent
+from services.webhooks.commands import StateAttempt
 from tests.walks.background import Users, random_search
 
 SEARCH = {"name": "adaptive_asha", "metric": "loss", "max_length": 16, "max_trials": 4}
@@ -26,8 +31,8 @@ class Story(Users):
         self.ask, self.query = cluster.ask, cluster.query
         for part in (
             self.hosts, self.growth, self.large, self.searches, self.one_experiment, self.failures,
-            self.outside, self.custom, self.people, self.registry, self.tasks, self.queries_, self.data,
-            self.deletion,
+            self.outside, self.custom, self.people, self.registry, self.tasks,
+            self.told_elsewhere, self.queries_, self.data, self.deletion,
         ):  # fmt: skip
             part()
 
@@ -202,6 +207,9 @@ class Story(Users):
         fresh = max(self.trials_of(id))
         self.ask(commands.OpenRun(trial_id=fresh, resume=False, user="ann"))
         self.cluster.tell(trial.Heartbeat(fresh, 1), trial.Progressed(fresh, 1, 5.0))
+        self.cluster.pass_time(301)
+        self.ask(ReportScriptSilent(fresh, 1, 301.0))
+        self.ask(ReportScriptHeard(fresh, 1))
         self.ask(commands.EndTrial(trial_id=fresh, state="COMPLETED", user="ann"))
         few = self.submit(unmanaged=True)
         self.ask(commands.CreateTrial(experiment_id=few, request_id="r", hparams={}, user="ann"))
@@ -244,6 +252,10 @@ class Story(Users):
         ask(commands.RemoveGroup(group_id=group, user="admin"))
         ask(commands.SetAuthz(mode="basic"))
         ask(commands.SetWorkspace(workspace_id=space, pinned=True, user="admin"))
+        for change, bound in (("add", (1, space)), ("replace", (2, space))):
+            ask(BindPool(pool="bound", workspaces=bound, change=change, user="admin"))
+        pools = {"default_compute_pool": "bound", "default_aux_pool": "bound"}
+        ask(commands.SetWorkspace(workspace_id=space, **pools, user="admin"))
         project = ask(commands.SetProject(workspace_id=space, name="fresh", user="admin"))
         among_many = ask(commands.SetProject(workspace_id=2, name="fresh", user="admin"))
         ask(commands.RemoveProject(project_id=project, user="admin"))
@@ -302,6 +314,22 @@ class Story(Users):
         self.start(one)
         self.ask(commands.MarkDaemon(allocation_id=self.run_of(one), rank=1, user="ann"))
         self.exit(self.run_of(one), 0)
+
+    def told_elsewhere(self):
+        """A webhook is told of an experiment and of a test, in vain and with success, and goes."""
+        made = {"kind": "SLACK", "host": "h", "url": "u", "signing_key": "k", "user": "admin"}
+        hook = self.ask(SetWebhook(states=("PAUSED",), once=Once("h", "h", "d"), **made))
+        self.change(self.submit(pool="none"), "pause")
+        due = self.cluster.states["webhooks"].next_of(hook).told.delivery_id
+        result = {"took_s": 1.0, "chance": 0.5}
+        self.ask(StateAttempt(delivery_id=due, attempt=1, status=500, problem="500", **result))
+        self.ask(StateAttempt(delivery_id=due, attempt=2, status=204, **result))
+        test = self.ask(TryWebhook(webhook_id=hook, user="admin"))
+        self.ask(StateAttempt(delivery_id=test, attempt=1, problem="away", **result))
+        self.ask(StateAttempt(delivery_id="due1", attempt=1, status=204, **result))
+        self.query(queries.Webhooks())
+        self.query(queries.Deliveries(webhook_id=self.of.hook, limit=5))
+        self.ask(RemoveWebhook(webhook_id=hook, user="admin"))
 
     def queries_(self):
         ask = self.query

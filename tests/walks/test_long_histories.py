@@ -9,13 +9,14 @@ from functools import cache
 import pytest
 
 from det_contracts import commands
-from det_contracts.commands import Once
+from det_contracts.creation import Once
 from det_contracts.events import gateway, scheduler, trial, worker
 from det_contracts.events.scheduler import PoolSettings
 from services.kit.idempotency import KEPT_S
 from services.people.tokens import LONGEST_S
 from services.scheduler.commands import GiveUp, ReportSilence
 from services.scheduler.domain.records import CLOSED_WORKERS_KEPT_S, TASKS_KEPT_S, WORKERS_KEPT_S
+from services.searcher.unmanaged import ReportScriptHeard, ReportScriptSilent
 from tests.walks.background import Users
 from tests.walks.cluster import Cluster
 
@@ -48,10 +49,15 @@ class Years(Users):
             self.cluster.pass_time(DAYS_BETWEEN * DAY_S)
 
     def heartbeats(self, name):
-        """Of a script outside of the cluster, which is lost in between."""
+        """Of a script outside of the cluster, which is lost in between; some of them are of an old log."""
         for _ in range(10):
             self.cluster.tell(trial.Heartbeat(self.unmanaged, 1))
             self.cluster.pass_time(50)
+        self.cluster.pass_time(300)
+        self.cluster.ask(ReportScriptSilent(self.unmanaged, 1, 300.0))
+        assert self.cluster.states["searcher"].trials[self.unmanaged].state == "ERROR"
+        self.cluster.ask(ReportScriptHeard(self.unmanaged, 1))
+        assert self.cluster.states["searcher"].trials[self.unmanaged].state == "ACTIVE"
 
     def sessions(self, name):
         until = self.cluster.now + 7 * DAY_S

@@ -17,6 +17,7 @@ from services.searcher import measures as searcher_measures
 from services.searcher import react as searcher_react
 from services.searcher.domain import state as searcher_state
 from services.searcher.methods import custom as custom_search
+from services.webhooks import measures as webhooks_measures
 from tests.walks.background import Background
 from tests.walks.cluster import ALL, Cluster, kinds_there_are
 from tests.walks.counting import Cost
@@ -40,6 +41,7 @@ WALKS = {
     "scheduler answers JobsUsed": A_QUOTA,
     "scheduler answers Provisioning": "it tells of every worker that was asked for, once in some seconds",
     "checkpoints answers StorageUsed": A_QUOTA,
+    "gateway rules on SetAuthz": "it looks at all workspaces, once, when roles begin to count",
     "scheduler is measured": "it counts the slots of all workers, every few seconds",
 }
 """What may grow in steps, and why."""
@@ -52,11 +54,14 @@ LARGE = {
 }
 """What may grow in bytes, and why."""
 FEW_RECORDS = {
-    "searcher.totals", "scheduler.totals", "checkpoints.totals", "checkpoints.tallies", "gateway.highest",
-    "gateway.gathered", "metrics.trimmed", "scheduler.pools", "scheduler.supplies",
+    "searcher.totals", "searcher.tallies", "scheduler.totals", "checkpoints.totals", "checkpoints.tallies",
+    "gateway.highest", "gateway.gathered", "metrics.trimmed", "scheduler.pools", "scheduler.supplies",
+    "webhooks.totals", "webhooks.webhooks", "webhooks.owed", "webhooks.judging",
+    "gateway.bindings", "searcher.bindings", "scheduler.bindings",
     "gateway.judging", "searcher.judging", "scheduler.judging", "checkpoints.judging",
+    "checkpoints.origins",
 }  # fmt: skip
-"""Tables with a record for the whole cluster, a state or a pool."""
+"""Tables with a record for the whole cluster, a state or a pool, or for few experiments of the background."""
 PORTIONS = [
     (searcher_state, "AT_ONCE"), (searcher_react, "AT_ONCE"), (metrics_react, "AT_ONCE"),
     (scheduler_react, "AT_ONCE"), (custom, "MOST_EVENTS"), (custom_search, "LONGEST_RUN"),
@@ -88,6 +93,7 @@ MEASURED = {
     "searcher": searcher_measures,
     "scheduler": scheduler_measures,
     "checkpoints": checkpoints_measures,
+    "webhooks": webhooks_measures,
 }
 
 

@@ -1,0 +1,81 @@
+"""The site's own search answers what newcomers ask: the page that answers stands first, one click away."""
+
+import functools
+import http.server
+import threading
+
+import pytest
+
+from docs.site_builder import __main__ as site_builder
+from tests.fixtures.browser import SECONDS
+from tests.fixtures.browser import browser as browser
+from tests.fixtures.chromium import CHROMIUM
+
+pytestmark = [
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: make test installs it"),
+]
+
+QUESTIONS = "docs/how-to/questions.html#"
+ASKED = {
+    ("how do I resume", "resume"): "how-do-i-resume-training",
+    ("what does max_restarts count", "max_restarts"): "what-does-max_restarts-count",
+    ("why is my job waiting", "job waiting"): "why-is-my-job-waiting",
+    ("how do I add a searcher", "add searcher"): "how-do-i-add-a-searcher-search-method",
+    ("which setting moves checkpoints to S3", "checkpoints S3"): "which-setting-moves-checkpoints-to-s3",
+    ("how do I restore a backup",): "how-do-i-back-up-and-restore-a-cluster",
+    ("how do I use my own image", "own image"): "how-do-i-use-my-own-image",
+    ("how do I share a template", "share template"): "how-do-i-share-a-template",
+    ("what happens when a worker dies", "worker dies"): "what-happens-when-a-worker-dies",
+    ("how do I see GPU use", "gpu use", "GPU utilization"): "how-do-i-see-gpu-use",
+}
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format, *args):
+        pass
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    assert site_builder.build(folder) == 0
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder / "site"))
+    )
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def search(site, browser):
+    """Types into the search of the first page; returns the addresses that it offers, best first."""
+    page = browser.new_page()
+    page.goto(f"{site}/docs/index.html", wait_until="networkidle")
+    page.keyboard.press("/")
+    field = page.get_by_role("combobox")
+
+    def ask(words):
+        field.fill(words)
+        offered = page.get_by_role("option")
+        answered = page.locator(f"[href*='h={words.replace(' ', '+')}#']")
+        offered.and_(answered).first.wait_for(timeout=30 * SECONDS)
+        return [link.evaluate("link => link.href.replace(/[?].*#/, '#')") for link in offered.all()]
+
+    yield ask
+    page.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"), [(words, answer) for asked, answer in ASKED.items() for words in asked]
+)
+def test_a_question_is_answered_in_one_click(search, site, words, answer):
+    assert search(words)[0] == f"{site}/{QUESTIONS}{answer}"
+
+
+def test_the_list_of_changes_does_not_hide_what_explains_them(search, site):
+    assert not any("/CHANGELOG" in address for address in search("checkpoints"))
