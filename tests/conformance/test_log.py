@@ -60,7 +60,7 @@ async def read(log, count, stream=subjects.CONTROL, after=0, filters=()):
     found, caught_up = [], False
     async with log.read(stream, after=after, subjects=filters) as feed:
         while len(found) < count or not caught_up:
-            batch = await asyncio.wait_for(feed.batch(), 20)
+            batch = await asyncio.wait_for(feed.batch(), 60)
             found += batch.messages
             caught_up = batch.caught_up
     return found
@@ -83,15 +83,15 @@ def test_reading_gives_everything_in_order_and_then_waits_for_more(run):
         async with log.read(subjects.CONTROL, after=1) as feed:
             found = []
             while len(found) < 2:
-                found += (await asyncio.wait_for(feed.batch(), 10)).messages
+                found += (await asyncio.wait_for(feed.batch(), 60)).messages
             assert [(m.position, m.body, m.subject) for m in found] == [
                 (2, b"b", "control.tests.thing.1.b"),
                 (3, b"c", "control.tests.thing.1.c"),
             ]
             await log.append(draft("d"))
-            batch = await asyncio.wait_for(feed.batch(), 10)
+            batch = await asyncio.wait_for(feed.batch(), 60)
             while not batch.messages:
-                batch = await asyncio.wait_for(feed.batch(), 10)
+                batch = await asyncio.wait_for(feed.batch(), 60)
             assert [m.body for m in batch.messages] == [b"d"]
             assert batch.caught_up
 
@@ -101,7 +101,7 @@ def test_reading_gives_everything_in_order_and_then_waits_for_more(run):
 def test_an_empty_stream_is_caught_up_at_once(run):
     async def work(log):
         async with log.read(subjects.REPORTS, after=0) as feed:
-            batch = await asyncio.wait_for(feed.batch(), 10)
+            batch = await asyncio.wait_for(feed.batch(), 60)
             assert (list(batch.messages), batch.caught_up) == ([], True)
 
     run(work)
@@ -187,7 +187,7 @@ def test_an_inbox_takes_so_much_of_one_sender_and_lets_go_of_what_is_admitted(ru
         for number in range(WITNESS_MESSAGES):
             await log.append(Draft(flood, b"fact", f"flood-{number}"))
         with pytest.raises(NotStored, match="maximum messages per subject"):
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await refused(log, Draft(flood, b"fact", "one too many"))
         assert await log.append(Draft(subjects.witness_of_trial(8), b"fact", "other")) == WITNESS_MESSAGES + 1
         await log.forget(subjects.WITNESS, 10)
@@ -276,7 +276,7 @@ def test_a_killed_broker_leaves_no_gap_and_no_double(broker):
                     broker.kill9()
                     broker.start()
 
-        await asyncio.wait_for(asyncio.gather(follow(), write()), 50)
+        await asyncio.wait_for(asyncio.gather(follow(), write()), 60)
         assert [m.position for m in found] == list(range(1, count + 1))
         assert [m.body.decode() for m in found] == [f"x{n}" for n in range(count)]
 
@@ -316,7 +316,7 @@ def test_a_reader_hears_of_whatever_ends_its_reading(broker):
             feed._consume = fails
             feed._broken.set()
             with pytest.raises(KeyError):
-                await asyncio.wait_for(feed.batch(), 20)
+                await asyncio.wait_for(feed.batch(), 60)
 
     asyncio.run(_with(jetstream(broker), work))
 

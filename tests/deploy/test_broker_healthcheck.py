@@ -14,7 +14,7 @@ from tests.fixtures.compose import read_file
 pytestmark = pytest.mark.live
 NC = """#!{python} -I
 import socket, sys
-with socket.create_connection(("127.0.0.1", {port}), timeout=20) as there:
+with socket.create_connection(("127.0.0.1", {port}), timeout=60) as there:
     there.sendall(sys.stdin.buffer.read())
     while data := there.recv(65536):
         sys.stdout.buffer.write(data)

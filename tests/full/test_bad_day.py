@@ -124,7 +124,7 @@ class BadDay:
                 f"{self.cluster.address}/api/v1/experiments",
                 data=body,
                 headers={"Authorization": f"Bearer {self.cluster._token}"},
-                timeout=10,
+                timeout=60,
             )
         self.over.wait(self.chance.uniform(0.5, 3))
 
@@ -191,5 +191,5 @@ def ended(cluster, id):
 
 def healthy(cluster):
     with contextlib.suppress(requests.RequestException):
-        return requests.get(f"{cluster.address}/health", timeout=10).json()["status"] == "up"
+        return requests.get(f"{cluster.address}/health", timeout=60).json()["status"] == "up"
     return False

@@ -100,7 +100,7 @@ class Stack(LocalCluster):
         for process in reversed(self._processes):
             process.terminate()
             try:
-                process.wait(20)
+                process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

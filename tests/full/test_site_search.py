@@ -63,7 +63,7 @@ def search(site, browser):
         field.fill(words)
         offered = page.get_by_role("option")
         answered = page.locator(f"[href*='h={words.replace(' ', '+')}#']")
-        offered.and_(answered).first.wait_for(timeout=30 * SECONDS)
+        offered.and_(answered).first.wait_for(timeout=60 * SECONDS)
         return [link.evaluate("link => link.href.replace(/[?].*#/, '#')") for link in offered.all()]
 
     yield ask

@@ -70,7 +70,7 @@ class Client:
             await meanwhile()
             await self._quiet()
         self._hang_up()
-        await asyncio.wait([self._task], timeout=10)
+        await asyncio.wait([self._task], timeout=60)
         assert self._task.done(), f"{self._scope['path']} goes on after its client has gone"
         if self._how == "closes":
             # Nobody has cancelled it: its answer is made, for whoever is there.

@@ -184,7 +184,7 @@ class Harness:
 
     def run(self, work: Any) -> Any:
         async def bounded() -> Any:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 return await work
 
         return self.loop.run_until_complete(bounded())

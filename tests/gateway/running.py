@@ -18,7 +18,7 @@ from det_contracts import codec
 from services.kit import broker
 
 
-def eventually(look, what, within_s=20.0):
+def eventually(look, what, within_s=60):
     deadline = time.monotonic() + within_s
     while True:
         with contextlib.suppress(httpx.TransportError):
@@ -41,7 +41,7 @@ class Running:
         self.nats_url = beside.nats_url if beside else f"nats://127.0.0.1:{self.nats_port}"
         self.gateway: subprocess.Popen[bytes] | None = None
         self._ids = itertools.count()
-        self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=20)
+        self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=60)
 
     def _start_broker(self) -> subprocess.Popen[bytes]:
         folder = self.folder / "broker"
@@ -64,13 +64,18 @@ class Running:
         with (self.folder / "gateway.log").open("ab") as output:
             command = [sys.executable, "-P", "-m", "services.gateway"]
             self.gateway = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
-        eventually(lambda: self.client.get("/info").status_code == 200, "the gateway")
+        try:
+            eventually(lambda: self.client.get("/info").status_code == 200, "the gateway")
+        except BaseException:
+            # Left open, it would be a warning in whatever test the garbage is collected in.
+            self.close()
+            raise
         return self
 
     def stop(self) -> int:
         assert self.gateway is not None
         self.gateway.send_signal(signal.SIGTERM)
-        return self.gateway.wait(20)
+        return self.gateway.wait(60)
 
     def log_in(self) -> None:
         body = b'{"username": "determined", "password": ""}'
@@ -94,6 +99,6 @@ class Running:
         for process in (self.gateway, self.broker):
             if process is not None and process.poll() is None:
                 process.terminate()
-                process.wait(20)
+                process.wait(60)
         for held in self._held:
             held.close()

@@ -83,7 +83,7 @@ def test_too_little_room_is_a_condition_until_there_is_more(tmp_path):
         conditions = Conditions("gateway")
         watched = Disks({"log": tmp_path}, NO_DISK_HAS_MIB)
         telling = asyncio.create_task(watched.tell(conditions))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not conditions.current():
                 await asyncio.sleep(0.01)
         await end(telling)

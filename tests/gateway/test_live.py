@@ -42,6 +42,7 @@ def _seen(running):
     return found
 
 
+@pytest.mark.full
 def test_a_lost_database_comes_back_from_the_log(running):
     running.start().log_in()
     _run(running.append(story.worker_here(), story.created(1), story.trial_created(1), *story.running(1)))
@@ -126,6 +127,6 @@ def test_a_port_in_use_is_one_clear_line():
 def test_settings_that_make_no_sense_are_told(tmp_path):
     environment = os.environ | {"STEADFAST_PORT": "many"}
     command = [sys.executable, "-P", "-m", "services.gateway"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode != 0
     assert "STEADFAST_PORT='many'" in done.stderr

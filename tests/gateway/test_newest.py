@@ -170,7 +170,7 @@ def test_a_question_that_fails_is_told_to_those_who_asked_and_asked_anew():
         assert [str(one) for one in told] == ["a defect"] * 2
         assert await newest.position() == 9
 
-    asyncio.run(asyncio.wait_for(story(), 10))
+    asyncio.run(asyncio.wait_for(story(), 60))
 
 
 async def _until(true):

@@ -86,7 +86,7 @@ def test_det_is_given_a_token(gateway, monkeypatch):
         threading.Thread(target=follow).start()
 
     monkeypatch.setattr(provider_login.webbrowser, "open", open_browser)
-    name, token = provider_login.sign_in(session, within_s=30)
+    name, token = provider_login.sign_in(session, within_s=60)
     assert name == "ann"
     answer = gateway.client.get("/api/v1/me", headers={"Authorization": f"Bearer {token}"})
     assert answer.json()["user"]["username"] == "ann"

@@ -87,10 +87,10 @@ def test_each_hears_of_what_it_waits_for(gateway, looks):
     first, second, third = gateway.run(begun(gateway, [one, any_of_two, at_once]))
     assert third.done()
     gateway.given(story.created(1), story.created(2), story.trial_created(1))
-    gateway.run(asyncio.wait_for(first, 10))
+    gateway.run(asyncio.wait_for(first, 60))
     assert not second.done()
     gateway.given(story.trial_created(2, experiment_id=2))
-    gateway.run(asyncio.wait_for(second, 10))
+    gateway.run(asyncio.wait_for(second, 60))
     assert len(gateway.catalogue.waiting) == 0
 
 

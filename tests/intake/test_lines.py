@@ -171,7 +171,7 @@ async def edge(journal, shut_s=1000.0):
     running = asyncio.create_task(connection.edge.run())
     while len(connection.heard) < 3:
         await asyncio.sleep(0)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         yield connection
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)

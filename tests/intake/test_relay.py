@@ -38,7 +38,7 @@ def decisions(log):
 
 
 async def until(true):
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not true():
             await asyncio.sleep(0.002)
 

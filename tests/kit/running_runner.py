@@ -13,7 +13,7 @@ async def running_runner(log, rules, saver=None, **options):
     runner = Runner(rules, log, saver or InMemory(rules.state), **options)
     task = asyncio.create_task(runner.run())
     try:
-        await asyncio.wait_for(runner.ready.wait(), 5)
+        await asyncio.wait_for(runner.ready.wait(), 60)
         yield runner
     finally:
         task.cancel()

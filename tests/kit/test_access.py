@@ -14,7 +14,7 @@ from services.kit.log_jetstream import JetStreamLog, ensure_streams
 pytestmark = [pytest.mark.live, pytest.mark.timeout(60)]
 
 
-async def eventually(true, within_s=30):
+async def eventually(true, within_s=60):
     async with asyncio.timeout(within_s):
         while not true():
             await asyncio.sleep(0.02)
@@ -73,7 +73,7 @@ def test_a_worker_states_facts_and_no_decisions(broker):
 
         await service.subscribe("health.sign.*.*", cb=hear)
         await service.flush()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             # Signs are repeated: one is lost while the broker still ties two accounts together.
             while heard != {b"a sign"}:
                 await worker.publish("health.sign.worker.w", b"a sign")

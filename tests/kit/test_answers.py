@@ -23,7 +23,7 @@ async def service_of(broker, owner, errors):
 
 
 async def eventually(true):
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not true():
             await asyncio.sleep(0.02)
 
@@ -44,7 +44,7 @@ async def asked(script, trial_id):
     """Ask until somebody hears: a broker that has just started may not know yet who does elsewhere."""
     while True:
         with contextlib.suppress(NoRespondersError):
-            return (await script.request(f"ask.trial.{trial_id}.searcher.news", b"{}", timeout=20)).data
+            return (await script.request(f"ask.trial.{trial_id}.searcher.news", b"{}", timeout=60)).data
         await asyncio.sleep(0.02)
 
 

@@ -13,14 +13,14 @@ SUBJECT = "control.searcher.experiment.created.1"
 
 
 async def store(connection, body=b"x"):
-    answer = await connection.request(SUBJECT, body, timeout=20)
+    answer = await connection.request(SUBJECT, body, timeout=60)
     return json.loads(answer.data)
 
 
 async def limits(connection):
     found = {}
     for stream in ("CONTROL", "REPORTS", "LOGS"):
-        answer = await connection.request(f"$JS.API.STREAM.INFO.{stream}", timeout=20)
+        answer = await connection.request(f"$JS.API.STREAM.INFO.{stream}", timeout=60)
         found[stream] = json.loads(answer.data)["config"]["max_bytes"]
     return found
 
@@ -72,11 +72,11 @@ def test_a_smaller_limit_throws_away_only_what_was_asked_for(broker):
         js = connection.jetstream()
         await ensure_streams(js, keep_bytes=1 << 30)
         for number in range(10):
-            await connection.request(f"reports.{number}.1", bytes(1000), timeout=20)
+            await connection.request(f"reports.{number}.1", bytes(1000), timeout=60)
         seen = []
         for keep, shrink in ((2000, False), (2000, True), (1 << 20, False)):
             await ensure_streams(js, keep_bytes=keep, shrink=shrink)
-            answer = await connection.request("$JS.API.STREAM.INFO.REPORTS", timeout=20)
+            answer = await connection.request("$JS.API.STREAM.INFO.REPORTS", timeout=60)
             found = json.loads(answer.data)
             seen.append((found["state"]["messages"], found["config"]["max_bytes"]))
         await connection.close()

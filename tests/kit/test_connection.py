@@ -36,7 +36,7 @@ def settings(broker, tmp_path):
 async def shown_the_door(connection):
     """Say what the broker answers by ending the conversation; its client does not come back from that."""
     connection._transport.write(b"NONSENSE\r\n")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not connection.is_closed:
             await asyncio.sleep(0.01)
 
@@ -50,7 +50,7 @@ def test_a_service_that_the_broker_shuts_out_ends_and_says_why(settings, monkeyp
 
     async def work():
         serving = asyncio.ensure_future(host.serve(SERVICE, settings, None))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             # It answers queries: all that it is made of runs.
             while not made or len(made[0]._subs) < 4:
                 await asyncio.sleep(0.01)
@@ -95,7 +95,7 @@ def test_a_worker_that_the_broker_shuts_out_ends(broker, settings, tmp_path, mon
         service = await connect(settings, "tests")
         await host.ensure_streams(service.jetstream())
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await app._until_stopped(mine, Identity("w", "folder-of-w"), None)
         finally:
             await leave(service)
@@ -145,7 +145,7 @@ def test_a_service_waits_for_its_database_and_says_so(settings, tmp_path, monkey
 
     async def work():
         serving = asyncio.ensure_future(host.serve(SERVICE, later, None))
-        async with asyncio.timeout(50):
+        async with asyncio.timeout(60):
             await asyncio.sleep(0)
             await until({names.STARTING, names.DATABASE_FAILS})
             (told,) = [one for one in watched[0].current() if one.condition == names.DATABASE_FAILS]

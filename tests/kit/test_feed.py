@@ -51,7 +51,7 @@ def test_none_is_left_by_who_gives_up_while_it_is_made(broker, call):
         with pytest.raises(asyncio.CancelledError):
             await reading[0]
         await connection.flush()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while await consumers(watching):
                 await asyncio.sleep(0.02)
         await connection.close()

@@ -196,7 +196,7 @@ class Platform:
         found = {}
         for stream in HELD:
             body = json.dumps({"subjects_filter": ">"}).encode()
-            answer = await self.service.request(f"$JS.API.STREAM.INFO.{stream}", body, timeout=10)
+            answer = await self.service.request(f"$JS.API.STREAM.INFO.{stream}", body, timeout=60)
             told = json.loads(answer.data)
             if stream != "KV_leases":
                 found |= {f"{stream} {one}": n for one, n in (told["state"].get("subjects") or {}).items()}
@@ -355,7 +355,7 @@ def test_nobody_hears_anything_but_their_own_inbox(broker):
                 await mine.connection.subscribe(pattern, cb=mine._hear)
                 await mine.connection.flush()
                 await asyncio.sleep(0)
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(60):
                     while len(mine.errors) == before:
                         await asyncio.sleep(0.005)
                 assert "subscription" in mine.errors[-1], pattern

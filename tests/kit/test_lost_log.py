@@ -42,7 +42,7 @@ async def write(connection, count, first=1, ids="id"):
 
 
 async def read_to_the_end(log, after=0, stream=CONTROL):
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         async with log.read(stream, after=after) as feed:
             found = []
             while not (batch := await feed.batch()).caught_up:
@@ -52,7 +52,7 @@ async def read_to_the_end(log, after=0, stream=CONTROL):
 
 async def refusal(work):
     with pytest.raises(LogTruncated) as failure:
-        await asyncio.wait_for(work, 30)
+        await asyncio.wait_for(work, 60)
     return str(failure.value)
 
 
@@ -354,7 +354,7 @@ def test_an_intake_whose_inbox_alone_is_lost_says_how_to_go_on_and_that_is_so(br
             working = asyncio.create_task(relay.run())
             for n in range(3):
                 last = await log.append(stated(n))
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while relay.position < last:
                     await asyncio.sleep(0.01)
             working.cancel()
@@ -372,7 +372,7 @@ def test_an_intake_whose_inbox_alone_is_lost_says_how_to_go_on_and_that_is_so(br
             again = Relay(log)
             working = asyncio.create_task(again.run())
             assert await log.append(stated(9)) == last + 1
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while again.position < last + 1:
                     await asyncio.sleep(0.01)
             working.cancel()

@@ -81,7 +81,7 @@ def is_alive(pid):
 
 
 def eventually(true):
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while not true():
         assert time.monotonic() < deadline
         time.sleep(0.01)

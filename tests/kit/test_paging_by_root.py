@@ -224,7 +224,7 @@ EVENTS = st.one_of(
 
 
 async def until(true):
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not true():
             await asyncio.sleep(0.001)
 

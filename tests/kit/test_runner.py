@@ -100,7 +100,7 @@ def running(log, rules=RULES, **options):
 
 
 async def until(true):
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not true():
             await asyncio.sleep(0.001)
 
@@ -292,7 +292,7 @@ def test_a_command_that_was_stored_late_is_obeyed_once():
     async def work():
         log = Late()
         async with running(log) as runner:
-            _, value = await runner.command(Bump(1), Call("c", 0.0), within_s=5)
+            _, value = await runner.command(Bump(1), Call("c", 0.0), within_s=60)
             assert value == 0.0
             await until(lambda: answered(runner) == 1)
         assert len(decided(log)) == 1
@@ -381,7 +381,7 @@ def test_an_event_that_cannot_be_folded_stops_the_service_with_its_story():
         await log.append(ask(7, -1.0))
         runner = Runner(RULES, log, InMemory(State))
         with pytest.raises(ExceptionGroup) as failure:
-            await asyncio.wait_for(runner.run(), 5)
+            await asyncio.wait_for(runner.run(), 60)
         (poison,) = failure.value.exceptions
         assert isinstance(poison, Poison)
         assert "message 2 of CONTROL" in str(poison)
@@ -582,7 +582,7 @@ def test_whoever_decided_nothing_behind_what_is_archived_makes_an_empty_decision
 def test_news_come_with_events_and_with_leadership():
     async def work():
         async with running(MemoryLog()) as runner:
-            await runner.command(Bump(1), Call("c", 0.0), within_s=5)
+            await runner.command(Bump(1), Call("c", 0.0), within_s=60)
             await until(lambda: answered(runner) == 1)
             known = runner._news.position
             assert known > 0
@@ -592,7 +592,7 @@ def test_news_come_with_events_and_with_leadership():
             runner.lead()
             assert await waiting > known
             waiting = asyncio.ensure_future(runner.news(runner._news.position))
-            await runner.command(Bump(1), Call("d", 0.0), within_s=5)
+            await runner.command(Bump(1), Call("d", 0.0), within_s=60)
             assert await waiting > known
 
     asyncio.run(work())

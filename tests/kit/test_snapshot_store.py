@@ -162,7 +162,7 @@ def test_folding_waits_for_saving_but_never_for_what_cannot_be_saved_yet(databas
             await first.fold("CONTROL", 50)
             await first.saver.reach(50)
             first.leads, second.leads = False, True
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 for position in range(1, 31):
                     await second.fold("REPORTS", position)
                 for position in range(10, 61, 10):
@@ -176,7 +176,7 @@ def test_folding_waits_for_saving_but_never_for_what_cannot_be_saved_yet(databas
 def test_a_follower_lets_go_of_what_the_leader_has_written(database):
     async def work():
         first, second = Replica(database, leads=True), Replica(database, leads=False, backlog=3)
-        async with running(first, second), asyncio.timeout(10):
+        async with running(first, second), asyncio.timeout(60):
             await asyncio.gather(first.fold("CONTROL", 20), second.fold("CONTROL", 20))
             await asyncio.gather(first.fold("CONTROL", 40), second.fold("CONTROL", 40))
 

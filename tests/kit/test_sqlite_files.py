@@ -174,7 +174,7 @@ def test_damage_that_is_met_while_running_ends_the_process_and_the_next_start_be
         with pytest.raises(sa.exc.DatabaseError, match="malformed"):
             await database.read(lambda c: c.exec_driver_sql("select sum(length(body)) from snapshots").all())
         with pytest.raises(Damaged, match="malformed"):
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await watch
         database.close()
 

@@ -57,6 +57,7 @@ async def held(*leases):
         await asyncio.wait(tasks)
 
 
+@pytest.mark.full
 def test_the_log_and_the_leases_outlive_each_broker(three_brokers):
     async def work():
         watching = await three_brokers.connect()

@@ -103,7 +103,7 @@ def test_who_knows_the_broker_speaks_with_it(secured, made):
         connection = await connect(service_settings(secured, made.authority), "test")
         heard = await connection.subscribe("_INBOX.x")
         await connection.publish("_INBOX.x", b"hello")
-        found = (await heard.next_msg(timeout=20)).data
+        found = (await heard.next_msg(timeout=60)).data
         await connection.close()
         return found
 
@@ -243,7 +243,7 @@ def test_brokers_know_one_another_by_their_certificates(made, strangers, tmp_pat
         # It asked for their certificates itself: who does not care is asked for one.
         careless = tls.client_context(made.authority)
         with (
-            socket.create_connection(("127.0.0.1", ports[0]), timeout=20) as plain,
+            socket.create_connection(("127.0.0.1", ports[0]), timeout=60) as plain,
             careless.wrap_socket(plain, server_hostname="127.0.0.1") as secured,
             pytest.raises(ssl.SSLError, match="certificate required"),
         ):
@@ -265,7 +265,7 @@ def test_the_health_port_shows_the_certificate(made):
     def get(port, scheme, context=None):
         try:
             url = f"{scheme}://127.0.0.1:{port}/livez"
-            with urllib.request.urlopen(url, timeout=20, context=context) as answer:
+            with urllib.request.urlopen(url, timeout=60, context=context) as answer:
                 return answer.read()
         except (OSError, ValueError, urllib.error.URLError) as error:
             return type(error).__name__

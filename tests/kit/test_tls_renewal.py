@@ -58,7 +58,7 @@ def settings_of(made):
 
 
 def shown_at(port):
-    return ssl.get_server_certificate(("127.0.0.1", port), timeout=20).strip()
+    return ssl.get_server_certificate(("127.0.0.1", port), timeout=60).strip()
 
 
 def of_file(path):

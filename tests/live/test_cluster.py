@@ -48,6 +48,7 @@ def test_a_trial_of_eight_slots_spans_two_workers(lab):
     assert lab.batches(trial) == list(range(1, BATCHES + 1))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("lab", [GIVEN_UP_SOON], indirect=True)
 def test_a_worker_that_hung_for_too_long_gives_up_what_others_took_over(lab):
     experiment, (trial,) = lab.submit("hung", slots=8)

@@ -47,6 +47,7 @@ def search(cluster, tmp_path):
         process.stdout.close()
 
 
+@pytest.mark.full
 def test_it_comes_to_its_end_whatever_is_killed(cluster, search):
     before = cluster.newest_experiment()
     first = search()

@@ -56,6 +56,7 @@ def times_made_again(cluster, owner):
     return cluster.log(owner).count('"event": "database.damaged"')
 
 
+@pytest.mark.full
 @pytest.mark.expected_log("database.damaged", reason="that is what was done to it")
 def test_files_that_are_damaged_at_the_start_are_made_again(cluster):
     before = answers(cluster)

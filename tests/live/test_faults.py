@@ -236,6 +236,7 @@ def test_output_that_is_not_utf8(run):
     assert "next" in lines
 
 
+@pytest.mark.full
 def test_100_mb_without_a_newline(run):
     script = "import sys\nfor _ in range(100):\n    sys.stdout.write('x' * 1_000_000)\nprint('\\nend')\n"
     experiment, _, lines = run(script)
@@ -299,6 +300,7 @@ def test_a_startup_hook_that_fails_ends_the_task(cluster, tmp_path):
     assert "must not run" not in lines
 
 
+@pytest.mark.full
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root to mount a small disk")
 def test_a_full_disk_under_the_spool(local_cluster, tmp_path):
     disk = tmp_path / "small-disk"
@@ -326,6 +328,7 @@ def test_a_full_disk_under_the_spool(local_cluster, tmp_path):
         subprocess.run(["umount", "-l", str(disk)], check=False)
 
 
+@pytest.mark.full
 @pytest.mark.expected_log(
     r"(service|worker)\.failed .*LogTruncated", reason="all who read the log before refuse what is left of it"
 )

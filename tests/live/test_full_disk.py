@@ -50,10 +50,11 @@ def points(cluster, trial):
 
 def disk_numbers(cluster):
     port = cluster.home.read("ports.json")["gateway"]
-    lines = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=30).text.splitlines()
+    lines = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=60).text.splitlines()
     return {line.split("{")[0]: float(line.split()[-1]) for line in lines if 'disk="log"' in line}
 
 
+@pytest.mark.full
 @pytest.mark.expected_log(".*", reason="everybody says that the disk is full")
 def test_a_full_disk_is_told_before_and_recovered_from_after(cluster, disk, tmp_path):
     model, go = tmp_path / "model", tmp_path / "go"

@@ -62,6 +62,7 @@ def lasts(cluster, key):
     return bool(since) and (now - datetime.fromisoformat(since[0])).total_seconds() > STUCK_S + 1
 
 
+@pytest.mark.full
 def test_a_service_that_is_stopped_is_missed_by_all_and_goes_on_when_it_may(cluster):
     before = {name: cluster.pid(name) for name in cluster.names()}
     key, missed = ("nobody_leads", HANGS), f"nobody_leads: nobody decides for the {HANGS}, since"
@@ -124,6 +125,7 @@ def test_one_that_does_not_get_on_with_the_log_ends_and_is_started_again(cluster
     all_well(cluster)
 
 
+@pytest.mark.full
 def test_a_broker_that_hangs_is_told_of_and_costs_no_process_its_life(cluster):
     before = {name: cluster.pid(name) for name in cluster.names()}
     os.kill(before["broker"], signal.SIGSTOP)

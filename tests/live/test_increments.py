@@ -24,6 +24,7 @@ def metrics(cluster, trial_id, kind):
     return [(m["totalBatches"], m["metrics"]["avgMetrics"]["x"]) for m in found]
 
 
+@pytest.mark.full
 def test_stages_0_to_2_with_a_pause_and_a_continuation(cluster, guide):
     start = cluster.create("0_start.yaml", guide)
     report = cluster.create("1_metrics.yaml", guide)
@@ -69,6 +70,7 @@ def _wait_for_trials(cluster, id):
     return cluster.trials(id)
 
 
+@pytest.mark.full
 def test_stage_3_follows_a_search_to_its_end(cluster, guide):
     done = cluster.det("e", "create", "3_hpsearch.yaml", ".", "-f", cwd=guide)
     assert done.returncode == 0

@@ -40,6 +40,7 @@ def preempt_and_resume(cluster, id):
     cluster.tell(id, "activate")
 
 
+@pytest.mark.full
 def test_a_launcher_of_ones_own(two_workers, tmp_path):
     id = two_workers.create("4_distributed.yaml", copied("core_api", tmp_path), *LONGER)
     trial = two_workers.first_trial(id)

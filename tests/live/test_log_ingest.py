@@ -55,6 +55,7 @@ async def stored(asker, task):
     return (await asked(asker, LogFields(task)))["lines"]
 
 
+@pytest.mark.full
 def test_no_line_is_missing_or_doubled(metrics, broker, credentials, tmp_path):
     asyncio.run(_with_kills(metrics, broker.url, credentials, tmp_path))
 

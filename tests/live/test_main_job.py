@@ -85,6 +85,7 @@ def test_a_script_runs_and_leaves_metrics_checkpoints_and_logs(cluster, model):
     assert kept
 
 
+@pytest.mark.full
 def test_following_a_search_to_its_end(cluster, model):
     config = SINGLE.replace("by: 2", "by: {type: int, minval: 1, maxval: 8}").replace(
         "{name: single, metric: x, max_length: 20}",

@@ -97,6 +97,7 @@ def look_in_browser(open_page, cluster, address):
     assert page.evaluate("document.cookie") == ""
 
 
+@pytest.mark.full
 def test_a_tensorboard_shows_the_curves_of_a_trial(cluster, tmp_path, request):
     pytest.importorskip("torch", reason="torch is not installed")
     pytest.importorskip("tensorboard", reason="tensorboard is not installed")

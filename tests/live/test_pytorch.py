@@ -26,7 +26,8 @@ def example(tmp_path):
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
 
 
-@pytest.mark.parametrize("launcher", [[], pytest.param(TORCHRUN, marks=pytest.mark.full)], ids=len)
+@pytest.mark.full
+@pytest.mark.parametrize("launcher", [[], TORCHRUN], ids=len)
 def test_the_script_runs_without_a_cluster(example, tmp_path, launcher):
     done = subprocess.run(
         [sys.executable, *launcher, "train.py"],

@@ -51,9 +51,9 @@ def test_command_script_and_client_work_and_say_nothing_of_it(secured, tmp_path)
 def test_nothing_is_answered_in_the_clear(secured):
     plain = secured.address.replace("https://", "http://")
     with pytest.raises(requests.ConnectionError):
-        requests.get(f"{plain}/info", timeout=20)
+        requests.get(f"{plain}/info", timeout=60)
     ports = secured.home.read("ports.json")
-    with socket.create_connection(("127.0.0.1", ports["broker"]), timeout=20) as broker:
+    with socket.create_connection(("127.0.0.1", ports["broker"]), timeout=60) as broker:
         # One that speaks plainly greets whoever comes.
         broker.sendall(b"PING\r\n")
         assert b"INFO" not in broker.recv(4096)
@@ -69,7 +69,7 @@ def test_who_does_not_know_the_authority_is_warned(secured):
     port = secured.plan.port
     context = ssl.create_default_context()
     with (
-        socket.create_connection(("127.0.0.1", port), timeout=20) as plain,
+        socket.create_connection(("127.0.0.1", port), timeout=60) as plain,
         pytest.raises(ssl.SSLCertVerificationError),
     ):
         context.wrap_socket(plain, server_hostname="127.0.0.1")

@@ -137,6 +137,7 @@ def drag(page, figure, start, end):
 # -- check 2
 
 
+@pytest.mark.full
 def test_a_report_is_on_the_screen_at_once_while_a_hundred_trials_are_active(cluster, signed_in):
     outside = Outside(cluster, "a-hundred", trials=100)
     watched, *others = outside.trials
@@ -171,6 +172,7 @@ TOPS = """
 """Where in the uppermost third of a chart something blue, as the first line is, was drawn."""
 
 
+@pytest.mark.full
 @pytest.mark.timeout(900)
 def test_a_spike_among_a_million_points_is_seen_and_its_value_is_found(cluster, signed_in, long_run):
     page = signed_in(cluster)
@@ -194,6 +196,7 @@ def test_a_spike_among_a_million_points_is_seen_and_its_value_is_found(cluster, 
     expect(page).to_have_url(re.compile(r"q=noise$"))
 
 
+@pytest.mark.full
 @pytest.mark.timeout(900)
 def test_three_thousand_metrics_leave_the_page_light(cluster, signed_in, long_run):
     page = signed_in(cluster)

@@ -91,6 +91,7 @@ def until_it_waits(cluster, kind, id):
     wait_for(lambda: cluster.get(f"why/{kind}/{id}")["waitsFor"], 60, f"{kind} {id} to wait")
 
 
+@pytest.mark.full
 def test_a_killed_trial_and_who_got_its_slot(cluster, submit):
     _, (first, second, third) = submit(3, 50)
     wait_until(cluster, "trial", first, f"run 1 of trial {first} started")
@@ -109,6 +110,7 @@ def test_a_killed_trial_and_who_got_its_slot(cluster, submit):
     assert occasions == [f"run 1 of trial {first} was ended"]
 
 
+@pytest.mark.full
 def test_a_preempted_trial_and_an_agent_that_was_disabled(cluster, submit):
     low, (first, _) = submit(2, 50)
     saved = lambda: len(cluster.get(f"experiments/{low}/checkpoints")["checkpoints"]) == 4  # noqa: E731

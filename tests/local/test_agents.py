@@ -67,5 +67,5 @@ def test_a_master_and_agents_added_one_by_one(tmp_path, monkeypatch):
         cluster.down()
     assert agents.agent_down(None) == []
     for process in agents._started:
-        process.wait(10)
+        process.wait(60)
     assert control.workers_here(cluster.address) is None

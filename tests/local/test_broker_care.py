@@ -93,7 +93,7 @@ def run(broker, story, store):
                 changed.notify_all()
 
         async def restarted(times):
-            async with asyncio.timeout(30), changed:
+            async with asyncio.timeout(60), changed:
                 await changed.wait_for(lambda: len(starts) >= times)
 
         keeping = asyncio.create_task(BrokerCare(restart, broker.port, store).keep())
@@ -108,7 +108,7 @@ def run(broker, story, store):
 def test_it_is_started_again_once_there_is_room(broker, disk, quick, tmp_path, capsys):
     async def until_told(text):
         told = ""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while text not in told:
                 told += capsys.readouterr().err
                 await asyncio.sleep(0.001)

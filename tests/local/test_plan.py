@@ -16,7 +16,7 @@ from services.local.home import Home, Plan, Wish
 from services.local.processes import Child, Program, is_alive
 from services.local.supervisor import Cluster, worker_ids
 
-DEADLINE_S = 30
+DEADLINE_S = 60
 
 
 def workers_of(folder, **plan):

@@ -34,7 +34,7 @@ async def write(log, count, first=1):
 
 async def read(log, count, after=0):
     found = []
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         async with log.read(subjects.REPORTS, after=after) as feed:
             while len(found) < count:
                 found += (await feed.batch()).messages
@@ -171,7 +171,7 @@ def test_it_is_refused_while_services_run(broker):
         await old_streams(connection)
         lease = Lease(connection, "searcher", "a")
         holding = asyncio.create_task(lease.hold())
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not lease.active:
                 await asyncio.sleep(0.02)
         with pytest.raises(CannotRemake, match="stop searcher"):

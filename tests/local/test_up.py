@@ -126,6 +126,7 @@ def test_of_the_first_password_a_hash_is_kept(home):
     assert passwords.fits(passwords.hashed("secret"), passwords.from_setting(path.read_text()))
 
 
+@pytest.mark.full
 @pytest.mark.live
 @pytest.mark.expected_log(r"settings\.refused|first_password\.missing", "others reach it without a password")
 def test_a_cluster_is_opened_to_others_with_a_password_only(tmp_path, monkeypatch):

@@ -76,7 +76,7 @@ async def running(log, tables, **settings):
     tasks = [asyncio.create_task(runner.run()), asyncio.create_task(settle_ended_trials(parts))]
     tasks += [asyncio.create_task(trim_logs(parts)), asyncio.create_task(drop_points(parts))]
     try:
-        await asyncio.wait_for(runner.ready.wait(), 10)
+        await asyncio.wait_for(runner.ready.wait(), 60)
         yield runner, saver
     finally:
         for task in tasks:
@@ -85,7 +85,7 @@ async def running(log, tables, **settings):
 
 
 async def until(true):
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not true():
             await asyncio.sleep(0.005)
 

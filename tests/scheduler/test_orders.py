@@ -16,7 +16,7 @@ from services.kit.snapshot_store import InMemory
 from services.scheduler import orders
 from services.scheduler.app import RULES
 
-DEADLINE_S = 30
+DEADLINE_S = 60
 CONFIG = {"name": "x", "resources": {"slots_per_trial": 1, "resource_pool": "default"}, "max_restarts": 0}
 
 

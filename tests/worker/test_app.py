@@ -26,7 +26,7 @@ from worker.order_feed import Heard
 from worker.orders import ActedOn, Order, Orders
 from worker.settings import WorkerSettings
 
-DEADLINE_S = 30
+DEADLINE_S = 60
 
 
 class Silent:

@@ -71,7 +71,7 @@ def carry_out(tmp_path, order, before=None, preparer=None, turn=None):
         work = asyncio.ensure_future(one.carry_out(set()))
         if before is not None:
             await before(one)
-        await asyncio.wait_for(work, 10)
+        await asyncio.wait_for(work, 60)
         return facts(journal), orders.get(ASSIGNED.allocation_id)
 
     return asyncio.run(live())

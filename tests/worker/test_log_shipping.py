@@ -47,7 +47,7 @@ def shipped(tmp_path, monkeypatch):
     async def work(failing):
         journal, ended, reader = LogOfWorkers(), asyncio.Event(), Reader(tmp_path, failing)
         ended.set()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await Shipper(journal, "1.t", "1.t.1", "w").ship(reader, ended)
         found = journal.streams[subjects.LOGS]
         return [[line.text for line in msgspec.json.decode(m.body, type=LogBatch).lines] for m in found]

@@ -45,7 +45,7 @@ def play(broker, monkeypatch):
             )
             await ensure_streams(service.jetstream())
             try:
-                async with asyncio.timeout(45):
+                async with asyncio.timeout(60):
                     await story(service, mine, Told(service))
             finally:
                 await mine.close()
@@ -76,7 +76,7 @@ def test_what_was_not_acted_on_comes_again_and_what_was_does_not(play):
             heard = await hearing.next()
         await hearing.acted_on(heard)
         # Nothing is left that the broker would send again.
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while (await service.jetstream().consumer_info(subjects.ORDERS, "w")).num_ack_pending:
                 await asyncio.sleep(0.01)
 

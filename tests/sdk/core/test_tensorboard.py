@@ -183,7 +183,7 @@ def test_files_are_sent_while_training_goes_on(tmp_path, monkeypatch):
         automatic.close()
 
 
-def eventually(true, within_s=30):
+def eventually(true, within_s=60):
     deadline = time.monotonic() + within_s
     while not true():
         assert time.monotonic() < deadline

@@ -7,7 +7,7 @@ from typing import Any
 from determined.core import DistributedContext
 from determined.core._collectives import Group
 
-_PATIENCE_S = 30
+_PATIENCE_S = 60
 
 
 class _Meeting:

@@ -71,7 +71,7 @@ def _served(root, port, *options):
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not _answers(port):
             assert server.poll() is None
             assert time.monotonic() < deadline, "the S3 server does not start"
@@ -79,7 +79,7 @@ def _served(root, port, *options):
         yield f"http://127.0.0.1:{port}"
     finally:
         server.terminate()
-        server.wait(20)
+        server.wait(60)
 
 
 @pytest.fixture(params=["directory", pytest.param("s3", marks=pytest.mark.live)])

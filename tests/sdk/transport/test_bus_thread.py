@@ -115,7 +115,7 @@ def test_who_waits_for_news_asks_anew_when_the_broker_is_back(broker, tmp_path):
         waiting = thread.submit(
             thread.wait_for_news("ask.trial.12.searcher.news", b"1", 1000.0, lambda: False)
         )
-        await asyncio.to_thread(asked.get, timeout=20)
+        await asyncio.to_thread(asked.get, timeout=60)
         broker.kill9()
         broker.start()
         assert await asyncio.to_thread(waiting.result, 20) is None

@@ -187,9 +187,9 @@ def configured(broker, stream, **change):
 
     async def update():
         connection = await broker.connect()
-        known = json.loads((await connection.request(f"$JS.API.STREAM.INFO.{stream}", b"", timeout=10)).data)
+        known = json.loads((await connection.request(f"$JS.API.STREAM.INFO.{stream}", b"", timeout=60)).data)
         body = json.dumps(known["config"] | change).encode()
-        answer = await connection.request(f"$JS.API.STREAM.UPDATE.{stream}", body, timeout=10)
+        answer = await connection.request(f"$JS.API.STREAM.UPDATE.{stream}", body, timeout=60)
         assert "error" not in json.loads(answer.data), answer.data
         await connection.close()
 

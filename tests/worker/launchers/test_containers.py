@@ -231,7 +231,7 @@ def test_who_waits_for_an_image_can_give_up(tmp_path, docker):
         await pulling.wait()
         work.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await asyncio.wait_for(work, 20)
+            await asyncio.wait_for(work, 60)
 
     asyncio.run(live())
     assert not (tmp_path / "registry").exists()
