@@ -15,7 +15,8 @@ SEEDS ?= 2000
 
 # Tests are begun with the files that take longest; the times are kept in build/tests and compared with recorded ones.
 TIER = $(BIN)/python -m pytest -q --junitxml build/tests/$@.xml --tier $@
-LIVE := -n 3 --dist loadfile --no-loadscope-reorder
+# A process of the tests that ends takes its test along; it would be tried again and again.
+LIVE := -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 .PHONY: menu setup types demo up down fast test compose-test full durations check bench soak docs site clean
 .DEFAULT_GOAL := menu
@@ -86,7 +87,7 @@ compose-test: setup $(VENV)/.browser ## build the images and run the compose sta
 	@$(BIN)/python -m pytest -q -s tests/full/test_compose_real.py tests/full/test_containers.py
 
 full: test $(VENV)/.deepspeed ## run what takes long, too: before a release
-	@$(TIER) $(LIVE) -m full
+	@$(TIER) $(LIVE) -m full -o faulthandler_timeout=8000
 
 durations: setup $(VENV)/.browser ## record how long the tests of each tier take, on an idle machine
 	@$(MAKE) fast test full TIER='$(BIN)/python -m pytest -q --record-durations --tier $$@'

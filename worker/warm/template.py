@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
@@ -160,8 +161,7 @@ async def _reported(control: socket.socket, order: int, process: subprocess.Pope
         async with asyncio.timeout(MAKE_S):
             ready = await asyncio.get_running_loop().sock_recv(control, 16)
         if not ready:
-            message = await asyncio.to_thread(streams[1].read, 4096)
-            raise NoTemplate(f"its interpreter ended: {message.decode(errors='replace')[-500:]}")
+            raise NoTemplate(f"its interpreter ended: {_left_in(streams[1])[-500:]}")
     except TimeoutError:
         raise NoTemplate(f"it was not ready within {MAKE_S:.0f} s") from None
     except OSError as error:
@@ -176,6 +176,15 @@ async def _reported(control: socket.socket, order: int, process: subprocess.Pope
         # What dash says of a command that a signal ended, and how it ends then, the shim does in its place.
         raise NoTemplate("sh is a shell that stays while its command runs, and not dash")
     return report
+
+
+def _left_in(pipe: IO[bytes]) -> str:
+    """What is in a pipe. Its end is not waited for: what an interpreter started may hold it open."""
+    os.set_blocking(pipe.fileno(), False)
+    try:
+        return os.read(pipe.fileno(), 2**16).decode(errors="replace")
+    except BlockingIOError:
+        return ""
 
 
 async def _byte(pipe: int) -> bytes:

@@ -199,6 +199,18 @@ def test_what_is_not_fit_to_be_forked(both, packages, code, why):
         both.template(plan, ["package"])
 
 
+def test_an_interpreter_that_ends_is_told_though_something_holds_its_output_open(both, packages):
+    os.mkfifo(packages / "held")
+    start = f"subprocess.Popen(['cat', {str(packages / 'held')!r}], start_new_session=True)"
+    ends = f"import os, subprocess\n{start}\nos.write(2, b'gone')\nos._exit(3)"
+    (packages / "sitecustomize.py").write_text(ends)
+    both.write("print(1)")
+    with pytest.raises(NoTemplate, match="its interpreter ended: gone"):
+        both.template(both.wanted(ARGV, PYTHONPATH=str(packages)))
+    # `cat` ends with who opens the pipe beside it.
+    (packages / "held").open("wb").close()
+
+
 def with_packages(both, packages):
     """A plan whose interpreter has one folder more of installed packages."""
     (packages / "sitecustomize.py").write_text(f"import site; site.addsitedir({str(packages / 'more')!r})")
