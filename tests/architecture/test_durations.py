@@ -1,6 +1,6 @@
 """A tier that has grown is noticed by what grew, whatever the speed of the machine."""
 
-from tests.fixtures.durations import growth
+from tests.fixtures.durations import growth, processor_times, stolen
 
 RECORDED = {f"tests/test_{n}.py": 10.0 for n in range(10)}
 
@@ -38,3 +38,14 @@ def test_a_selection_and_a_tier_without_a_record_are_not_judged():
 def test_files_that_are_over_at_once_say_nothing_of_the_machine():
     short = {f"tests/short_{n}.py": 0.01 for n in range(50)}
     assert growth(RECORDED | short, spent(1.0) | dict.fromkeys(short, 0.05)) == ""
+
+
+def test_short_files_that_compute_say_little_of_long_ones_that_wait():
+    short = {f"tests/short_{n}.py": 1.0 for n in range(50)}
+    assert growth(RECORDED | short, spent(3.0) | dict.fromkeys(short, 2.0)) == ""
+
+
+def test_a_run_that_others_disturbed_is_told_apart():
+    assert stolen([100, 0, 50, 800, 5, 0, 1, 4, 0, 0], [150, 0, 60, 830, 5, 0, 1, 14, 0, 0]) == 0.1
+    assert stolen((), ()) == 0.0
+    assert 0 <= stolen(processor_times(), processor_times()) <= 1
