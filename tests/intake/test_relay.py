@@ -234,7 +234,6 @@ def test_an_inbox_is_read_when_all_that_was_stated_is_in_the_log():
     async def work():
         log, now = MemoryLog(), 100.0
         inbox = Inbox(log, lambda: now)
-        inbox.begin()
         assert await inbox.is_read()
         await log.append(progress(1))
         await log.append(Draft(subjects.witness_of_trial(8), b"", "bad"))
