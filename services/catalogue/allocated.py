@@ -6,13 +6,13 @@ It is what was allocated that counts, however much of it was used. Times are sec
 from __future__ import annotations
 
 import asyncio
-import csv
 import io
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
+from det_contracts import spreadsheet
 from services.catalogue.api_values import instant, maybe_instant
 from services.catalogue.domain import Allocation, State
 from services.people import places, users
@@ -153,15 +153,9 @@ def allocations_csv(found: Iterable[Held]) -> str:
 
 def _table(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows([_cell(value) for value in row] for row in rows)
+    spreadsheet.write(text, [columns])
+    spreadsheet.write(text, rows)
     return text.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    # A name that begins so would be a formula to a spreadsheet.
-    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") else value
 
 
 class Sums:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import importlib.util
 import io
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -11,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from det_contracts import spreadsheet
 from det_contracts.problems import Problem, Refused, invalid
 from det_contracts.reports import is_training
 from services.catalogue.peers import Report
@@ -60,13 +60,12 @@ def _fixed(report: Report) -> tuple[Any, ...]:
 
 async def _csv(columns: Columns, pages: Pages) -> AsyncIterator[bytes]:
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*FIXED, *columns])
+    spreadsheet.write(text, [[*FIXED, *columns]])
     async for page in pages:
-        for report in page:
-            writer.writerow([*_fixed(report), *(_cell(report.metrics.get(name)) for name in columns)])
-        yield _taken(text).encode()
-    yield _taken(text).encode()
+        rows = ([*_fixed(one), *(_cell(one.metrics.get(name)) for name in columns)] for one in page)
+        spreadsheet.write(text, rows)
+        yield _taken(text).encode("utf-8", "replace")
+    yield _taken(text).encode("utf-8", "replace")
 
 
 def _cell(value: Any) -> Any:

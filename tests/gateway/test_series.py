@@ -116,6 +116,18 @@ def test_export_as_csv(reported):
     assert not any(query.archived for query in reported.peers.asked)
 
 
+def test_no_metric_is_a_formula_to_a_spreadsheet(trials):
+    kinds = {"=cmd()": {"type": "string"}, "half\ud800": {"type": "string"}, "low": {"type": "number"}}
+    trials.peers.values[queries.TrialSummaries] = {"1": {"summary": {"training": kinds}}}
+    row = {"trial_id": 1, "run": 1, "group": "training", "at": 7.5, "archived": False, "steps_completed": 1}
+    metrics = [{"=cmd()": "@now", "low": -0.5}, {"=cmd()": "\t=1", "low": "-Infinity"}]
+    rows = [{"id": id, "metrics": one, **row} for id, one in enumerate(metrics)]
+    trials.peers.values[queries.Reports] = {"rows": rows, "more": False}
+    header, *found = csv.reader(io.StringIO(trials.send("GET", EXPORT).text))
+    assert header[5:] == ["'=cmd()", "half?", "low"]
+    assert [row[5:] for row in found] == [["'@now", "", "-0.5"], ["'\t=1", "", "-Infinity"]]
+
+
 def test_export_of_one_group(reported):
     answer = reported.send("GET", EXPORT, params={"group": "validation"})
     assert answer.text == "trial_id,run,group,batches,time,acc\n1,1,validation,2,7.5,0.9\n"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import sys
 import unicodedata
 from collections.abc import Sequence
 from typing import Any, TextIO
+
+from det_contracts import spreadsheet
 
 Row = Sequence[Any]
 
@@ -29,10 +30,8 @@ def table(headers: Sequence[str], rows: Sequence[Row], *, as_csv: bool = False) 
 
 
 def write_csv(file: TextIO, headers: Sequence[str], rows: Sequence[Row]) -> None:
-    """A header line and the rows; None is an empty cell."""
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(headers)
-    writer.writerows(rows)
+    """A header line and the rows; None is an empty cell, and no cell is a formula to a spreadsheet."""
+    spreadsheet.write(file, [headers, *rows])
 
 
 def plain_table(headers: Sequence[str], rows: Sequence[Row]) -> str:

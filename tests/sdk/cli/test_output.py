@@ -47,6 +47,8 @@ def test_words_of_others_command_no_terminal(capsys, text, shown):
 def test_csv(capsys):
     output.table(["A", "B"], [[1, 'say "x", y'], [None, True]], as_csv=True)
     assert capsys.readouterr().out == 'A,B\n1,"say ""x"", y"\n,True\n'
+    output.table(["A"], [["=cmd()"], [-1], ["-0.5"]], as_csv=True)
+    assert capsys.readouterr().out == "A\n'=cmd()\n-1\n-0.5\n"
 
 
 def test_json_is_sorted_and_plain_in_pipes(capsys, monkeypatch):

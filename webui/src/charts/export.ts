@@ -1,12 +1,13 @@
 /** Charts as files. */
 
+import { harmless } from "../parts/file";
 import { number } from "../parts/format";
 import type { Extent, Line } from "./lines";
 import { inked } from "./ramp";
 import { scaleTo, spread, SvgPen, trace, traceBand } from "./trace";
 
 const text = (value: unknown) => {
-  const found = value === null || value === undefined ? "" : String(value);
+  const found = value === null || value === undefined ? "" : harmless(String(value));
   return /[",\n\r]/.test(found) ? `"${found.replaceAll('"', '""')}"` : found;
 };
 

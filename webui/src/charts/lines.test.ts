@@ -102,6 +102,8 @@ test("a table for other tools holds every column, and quotes what needs it", () 
     "trial,group,metric,batches,last,min,max,mean,count,non_finite",
     '1,"a,""b""",loss,1,4,0,9,4,5,0',
   ]);
+  const hostile = toLines([series({ ...bucketed, group: "=cmd()" })], known, plain);
+  expect(toCsv(hostile, "batches").split("\n")[1]).toBe("1,'=cmd(),loss,1,4,0,9,4,5,0");
   expect(toCsv(lines, "epoch").startsWith("trial,group,metric,epoch,batches,last,")).toBe(true);
 });
 

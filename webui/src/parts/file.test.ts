@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 
-import { csv } from "./file";
+import cells from "./cells.json";
+import { csv, harmless } from "./file";
 
 test("cells are quoted, and what looks like a formula stays text", () => {
   expect(
@@ -11,5 +12,9 @@ test("cells are quoted, and what looks like a formula stays text", () => {
       [["x"], "-2"],
       [-2, ""],
     ]),
-  ).toBe('"a","b"\n1.5,"say ""x"""\n,"\'=1+1"\n"[""x""]","\'-2"\n-2,""\n');
+  ).toBe('"a","b"\n1.5,"say ""x"""\n,"\'=1+1"\n"[""x""]","-2"\n-2,""\n');
+});
+
+test("texts are written as the services and det write them", () => {
+  for (const [text, written] of cells) expect(harmless(text!)).toBe(written);
 });

@@ -1,12 +1,19 @@
 /** Files that a page makes by itself. */
 
+// Services and `det` have the same two in det_contracts/spreadsheet.py, tried with the same examples: cells.json.
+const FORMULA = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
+const NUMBER = /^(?:[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|-(?:inf|Infinity|nan))$/;
+
+/** A text as it may stand in a table: what a spreadsheet would take for a formula begins with an apostrophe. */
+export const harmless = (text: string) => (FORMULA.test(text) && !NUMBER.test(text) ? `'${text}` : text);
+
 /** A file made of rows, each a list of values; what a spreadsheet would take for a formula stays text. */
 export function csv(rows: unknown[][]): string {
   const cell = (value: unknown) => {
     if (value === null || value === undefined) return "";
     if (typeof value === "number") return String(value);
     const text = typeof value === "object" ? JSON.stringify(value) : String(value);
-    return `"${(/^[=+\-@\t\r]/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
+    return `"${harmless(text).replaceAll('"', '""')}"`;
   };
   return `${rows.map((row) => row.map(cell).join(",")).join("\n")}\n`;
 }

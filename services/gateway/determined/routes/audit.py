@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import AsyncIterator
 from typing import Any
@@ -11,6 +10,7 @@ import msgspec
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from det_contracts import spreadsheet
 from det_contracts.problems import invalid
 from services.catalogue import audit
 from services.catalogue.api_values import instant
@@ -24,8 +24,6 @@ router = APIRouter()
 MOST = 1000
 COLUMNS = ("position", "time", "username", "event", "about", "what", "reason")
 FORMS = {"csv": "text/csv; charset=utf-8", "json": "application/x-ndjson"}
-NO_FORMULA = "\t\r=+-@"
-"""A cell that begins so would be run by a spreadsheet; names of things are what people like."""
 
 
 class AuditAsked(Users):
@@ -106,17 +104,12 @@ async def _following(visit: UserVisit, wanted: Filter, after: int) -> list[dict[
 
 async def _csv(pages: AsyncIterator[list[dict[str, Any]]]) -> AsyncIterator[bytes]:
     text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
+    spreadsheet.write(text, [COLUMNS])
     async for page in pages:
-        writer.writerows({name: _harmless(value) for name, value in row.items()} for row in page)
+        spreadsheet.write(text, ([row[column] for column in COLUMNS] for row in page))
         yield text.getvalue().encode("utf-8", "replace")
         text.seek(0)
         text.truncate()
-
-
-def _harmless(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value.startswith(tuple(NO_FORMULA)) else value
 
 
 async def _lines(pages: AsyncIterator[list[dict[str, Any]]]) -> AsyncIterator[bytes]:
