@@ -6,10 +6,15 @@ from typing import Any
 
 import msgspec
 
+from det_contracts import subjects
+from det_contracts.limits import is_name
+
 PROFILED = "profile."
 """Begins the names of groups whose steps are not those of the training: a worker's samples count seconds."""
 MOST_NAMES = 100_000
 """Metrics of one report; what has more is an array, and belongs into a file."""
+LINES_OF_BATCH = 4096
+"""Log lines of one message: their ids are its position times this, plus the place within it."""
 KEPT_NAMES = 10_000
 """Metric names of a group of a trial that are kept: all are read and written whenever one has a value."""
 KEPT_NAMES_OF_TRIAL = 30_000
@@ -68,8 +73,8 @@ class LogLine(msgspec.Struct, frozen=True, array_like=True):
     """Without the prefix that rank and level were parsed from, and without the line end."""
 
 
-class LogBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """Lines of one allocation on one worker. Metrics takes each (allocation, worker, source, offset) once."""
+class LogHead(msgspec.Struct, frozen=True, kw_only=True):
+    """What a batch of log lines says of them."""
 
     task_id: str
     allocation_id: str
@@ -79,6 +84,11 @@ class LogBatch(msgspec.Struct, frozen=True, kw_only=True):
     offset: int
     """Where the batch begins in the worker's spool of that source; grows from batch to batch.
     -1: in no spool, and taken whenever it comes."""
+
+
+class LogBatch(LogHead, frozen=True, kw_only=True):
+    """Lines of one allocation on one worker. Metrics takes each (allocation, worker, source, offset) once."""
+
     lines: list[LogLine]
 
 
@@ -90,3 +100,31 @@ def report_id(trial_id: int, run: int, number: int, sender: str = "") -> str:
 def log_id(allocation_id: str, worker_id: str, source: str, offset: int) -> str:
     """De-duplication id of a log batch."""
     return f"log-{allocation_id}-{worker_id}-{source}-{offset}"
+
+
+_log_batches = msgspec.json.Decoder(LogBatch)
+
+
+def log_batch(subject: str, body: bytes) -> LogBatch | None:
+    """The lines of a message of LOGS; None for what cannot be read, or is not what its subject says.
+
+    Whoever reads LOGS passes over the same messages: one that is damaged ends nobody's reading.
+
+    Args:
+        subject: Where the message lies.
+        body: What it holds.
+
+    >>> log_batch("logs.1", b"{") is None
+    True
+    """
+    try:
+        batch = _log_batches.decode(body)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+    return batch if is_sound(subject, batch, len(batch.lines)) else None
+
+
+def is_sound(subject: str, batch: LogHead, lines: int) -> bool:
+    """Whether a message of LOGS with so many lines is its subject's, and can be known by its names."""
+    names = (batch.task_id, batch.allocation_id, batch.worker_id, batch.source)
+    return lines <= LINES_OF_BATCH and subject == subjects.logs(batch.task_id) and all(map(is_name, names))

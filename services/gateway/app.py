@@ -106,6 +106,7 @@ async def serve_http(parts: Parts) -> None:
     parts.saver.watch(live.note)
     parts.measures.read(backend.limits.readings)
     parts.measures.read(backend.logins.readings)
+    parts.measures.read(backend.following.tails.readings)
     connections = Connections(min(settings.connections, allow_many_connections()), settings.connections_each)
     parts.measures.read(connections.readings)
     parts.starting = "preparing its routes"

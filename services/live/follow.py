@@ -122,7 +122,9 @@ class Follower:
             async for messages in batches:
                 for message in messages:
                     await self._shared.tails.turns.take()
-                    yield self._taken(Fresh(message))
+                    if (fresh := self._shared.tails.read(message)) is not None:
+                        yield self._taken(fresh)
+                    self._through = max(self._through, message.position)
 
     async def _stored(self) -> AsyncIterator[bytes]:
         # Whoever fell behind goes on where it was.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, nullcontext
 
-import msgspec
+import structlog
 
 from det_contracts import reports, subjects
 from services.catalogue.catalogue import Catalogue
@@ -16,25 +16,31 @@ from services.catalogue.peers import Line
 from services.catalogue.waiting import Fact
 from services.kit.admission import Admission
 from services.kit.log import Log, Stored
+from services.kit.process_metrics import Reading
 from services.kit.task_ending import end, end_soon
 from services.live.turns import Turns
 
-LINES_PER_MESSAGE = 4096
+LINES_PER_MESSAGE = reports.LINES_OF_BATCH
 """Line ids are the position in LOGS times this, plus the place in the batch."""
 LONGEST = 256
 """Batches that wait for one follower; who is slower is told to read again what was stored meanwhile."""
-_decode = msgspec.json.Decoder(reports.LogBatch).decode
+KEPT_BYTES = 32 << 20
+"""Of batches that wait for all followers together; beyond that, who is behind is told so, too."""
+log = structlog.get_logger()
 
 
 class Fresh:
     """One batch of lines as it came, shared by all who follow."""
 
-    def __init__(self, message: Stored) -> None:
-        self.position = message.position
-        batch = _decode(message.body)
+    def __init__(self, batch: reports.LogBatch, position: int, size: int) -> None:
+        self.position = position
+        self.size = size
+        """Bytes in the log."""
+        self.waited_for = 0
+        """By so many followers."""
         self.place = (batch.allocation_id, batch.worker_id, batch.source)
         self.offset = batch.offset
-        self.lines = list(_lines(batch, message.position))
+        self.lines = list(_lines(batch, position))
         self._rendered: dict[object, list[bytes]] = {}
 
     def rendered(self, kind: object, render: Callable[[Line], bytes]) -> list[bytes]:
@@ -60,10 +66,27 @@ def _lines(batch: reports.LogBatch, position: int) -> Iterator[Line]:
         )
 
 
+class Kept:
+    """The batches that wait for somebody, each counted once, however many wait for it."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+
+    def add(self, fresh: Fresh) -> None:
+        """One more waits for a batch."""
+        self.bytes += 0 if fresh.waited_for else fresh.size
+        fresh.waited_for += 1
+
+    def remove(self, fresh: Fresh) -> None:
+        """One less does."""
+        fresh.waited_for -= 1
+        self.bytes -= 0 if fresh.waited_for else fresh.size
+
+
 class Tail:
     """What comes for one follower."""
 
-    def __init__(self, after: int) -> None:
+    def __init__(self, after: int, kept: Kept) -> None:
         self.after = after
         """Everything behind this position of LOGS comes, unless `lost`."""
         self.lost = False
@@ -72,18 +95,25 @@ class Tail:
         """Nothing more comes."""
         self.failure: BaseException | None = None
         self._newest = after
+        self._kept = kept
         self._fresh: deque[Fresh] = deque()
         self._news = asyncio.Event()
 
     def put(self, fresh: Fresh) -> None:
         """A batch has come."""
         self._newest = fresh.position
-        if len(self._fresh) >= LONGEST:
+        if len(self._fresh) >= LONGEST or (self._fresh and self._kept.bytes > KEPT_BYTES):
             self.lost = True
-            self._fresh.clear()
+            self.let_go()
         if not self.lost:
             self._fresh.append(fresh)
+            self._kept.add(fresh)
         self._news.set()
+
+    def let_go(self) -> None:
+        """Nobody takes what waits here."""
+        while self.take() is not None:
+            pass
 
     def end(self, failure: BaseException | None = None) -> None:
         """Nothing more comes, or it cannot be read."""
@@ -96,7 +126,11 @@ class Tail:
 
     def take(self) -> Fresh | None:
         """The next batch that is there; None for none."""
-        return self._fresh.popleft() if self._fresh else None
+        if not self._fresh:
+            return None
+        fresh = self._fresh.popleft()
+        self._kept.remove(fresh)
+        return fresh
 
     async def news(self, within_s: float) -> None:
         """Wait until there is a batch or an end, at most so long."""
@@ -112,9 +146,17 @@ class Tail:
 class _Reader:
     """Reads one task's part of LOGS from where it ends, until the task is over and its log complete."""
 
-    def __init__(self, journal: Log, catalogue: Catalogue, task_id: str, is_over: Fact) -> None:
+    def __init__(
+        self,
+        journal: Log,
+        catalogue: Catalogue,
+        task_id: str,
+        is_over: Fact,
+        read: Callable[[Stored], Fresh | None],
+    ) -> None:
         self._journal = journal
         self._catalogue = catalogue
+        self._read = read
         self._subjects = [subjects.logs(task_id)]
         self._is_over = is_over
         self.tails: dict[Tail, None] = {}
@@ -168,10 +210,10 @@ class _Reader:
 
     def _hand_out(self, messages: Sequence[Stored]) -> None:
         for message in messages:
-            fresh = Fresh(message)
-            self.position = fresh.position
-            for tail in self.tails:
-                tail.put(fresh)
+            self.position = message.position
+            if (fresh := self._read(message)) is not None:
+                for tail in self.tails:
+                    tail.put(fresh)
 
 
 async def between(
@@ -201,6 +243,24 @@ class Tails:
         self.turns = Turns()
         self._catalogue = catalogue
         self._readers: dict[str, _Reader] = {}
+        self._kept = Kept()
+        self._skipped = 0
+
+    def readings(self) -> Iterable[Reading]:
+        """For operators."""
+        kept = "Bytes of log lines that wait for who follows them"
+        yield Reading("log_tail_bytes", kept, (), {(): self._kept.bytes})
+        skipped = "Batches of log lines that nobody can read, each time one was passed over"
+        yield Reading("log_batches_skipped", skipped, (), {(): self._skipped})
+
+    def read(self, message: Stored) -> Fresh | None:
+        """The lines of a message; None, and counted, for one that nobody can read."""
+        batch = reports.log_batch(message.subject, message.body)
+        if batch is None:
+            self._skipped += 1
+            log.warning("logs.skipped", position=message.position, subject=message.subject)
+            return None
+        return Fresh(batch, message.position, len(message.body))
 
     def __len__(self) -> int:
         return sum(len(reader.tails) for reader in self._readers.values())
@@ -210,8 +270,10 @@ class Tails:
         """What comes in a task's log from now on; `is_over` says that its writers are gone."""
         reader = self._readers.get(task_id)
         if reader is None or reader.work.done():
-            reader = self._readers[task_id] = _Reader(self.journal, self._catalogue, task_id, is_over)
-        tail = Tail(reader.position)
+            reader = self._readers[task_id] = _Reader(
+                self.journal, self._catalogue, task_id, is_over, self.read
+            )
+        tail = Tail(reader.position, self._kept)
         reader.tails[tail] = None
         try:
             await asyncio.shield(reader.ready)
@@ -220,6 +282,7 @@ class Tails:
             yield tail
         finally:
             reader.tails.pop(tail, None)
+            tail.let_go()
             self._let_go(task_id, reader)
 
     def _let_go(self, task_id: str, reader: _Reader) -> None:

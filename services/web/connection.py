@@ -2,6 +2,7 @@
 
 A client that sends its header or its body too slowly, or does not read its answer, is cut off; one that is
 slow but goes on is not. There are so many connections in all and from one address; the next is told so.
+What waits for clients has a bound as well, see `unread`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from det_contracts.problems import Problem
 from services.kit.process_metrics import Reading
 from services.web import errors
 from services.web.tunnels import EXTENSION, Connection, Streams
+from services.web.unread import UNREAD_BYTES, Unread
 from services.web.upgrades import CHUNK
 
 LOOK_EVERY_S = 5.0
@@ -36,9 +38,10 @@ RETRY_S = 10
 class Connections:
     """How many there are."""
 
-    def __init__(self, most: int, each: int) -> None:
-        """In all, and from one address."""
+    def __init__(self, most: int, each: int, unread: int = UNREAD_BYTES) -> None:
+        """In all, and from one address; `unread` bytes may wait for all clients together."""
         self._most, self._each = most, each
+        self.unread = Unread(unread)
         self.total = 0
         self._from: Counter[str] = Counter()
         self.cut = 0
@@ -58,6 +61,8 @@ class Connections:
         """For operators."""
         yield Reading("connections", "Connections to clients", (), {(): self.total})
         yield Reading("connections_cut", "Clients that were cut off as too slow", (), {(): self.cut})
+        unread = "Bytes of answers that clients have not taken yet"
+        yield Reading("connections_unread_bytes", unread, (), {(): self.unread.total})
 
     def remove(self, address: str) -> None:
         """One less."""
@@ -80,7 +85,7 @@ class Patient(H11Protocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._connections = connections
-        self._address = ""
+        self.address = ""
         self._looking: asyncio.TimerHandle | None = None
         self._waits_since: float | None = None
         """When the header that is awaited or read began."""
@@ -92,8 +97,8 @@ class Patient(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Somebody is there."""
         super().connection_made(transport)
-        self._address = self.client[0] if self.client else ""
-        refusal = self._connections.add(self._address)
+        self.address = self.client[0] if self.client else ""
+        refusal = self._connections.add(self.address)
         if refusal is not None:
             self.app = _Refusing(refusal)
         self._waits_since = self.loop.time()
@@ -105,7 +110,8 @@ class Patient(H11Protocol):
         if self._looking is not None:
             self._looking.cancel()
             self._looking = None
-            self._connections.remove(self._address)
+            self._connections.remove(self.address)
+            self._connections.unread.goes_on(self)
         super().connection_lost(exc)
 
     def take_over(self, headers: list[tuple[str, str]]) -> Streams:
@@ -163,6 +169,21 @@ class Patient(H11Protocol):
         """The client takes less than there is for it; from here on that only becomes less."""
         super().pause_writing()
         self._begin_window()
+        self._connections.unread.waits(self)
+
+    def resume_writing(self) -> None:
+        """The client has taken most of it."""
+        super().resume_writing()
+        self._connections.unread.goes_on(self)
+
+    def left(self) -> int:
+        """Bytes that wait for the client."""
+        return self.transport.get_write_buffer_size()
+
+    def give_up(self) -> None:
+        """Close the connection now, whatever is left."""
+        self._connections.cut += 1
+        self.transport.abort()
 
     def _is_idle(self) -> bool:
         return self.cycle is None or (self.cycle.response_complete and not self._sends_on())
@@ -204,8 +225,7 @@ class Patient(H11Protocol):
         if now < left or now == 0:
             self._begin_window()
         elif self.loop.time() - began >= WINDOW_S:
-            self._connections.cut += 1
-            self.transport.abort()
+            self.give_up()
 
     def _cut(self, why: str) -> None:
         """Tell the client, if it has not been answered yet, and close the connection."""

@@ -1,6 +1,7 @@
 """Connections that are no longer HTTP: what comes from one side is handed to the other as it is.
 
-Both sides are read only as fast as the other one takes it, so a tunnel holds a few buffers and no more.
+Both sides are read only as fast as the other one takes it, so a tunnel holds a few buffers and no more. One
+whose client or task takes nothing for minutes is closed.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from services.web.upgrades import CHUNK, PROTOCOL, Agreed
 EXTENSION = "steadfast.tunnel"
 """In a request's scope: the connection that it came by can be taken over."""
 RECHECK_S = 15.0
+STALLED_S = 300.0
+"""How long somebody may take nothing of what there is for them."""
 FLUSH_S = 10.0
 """How long the last bytes may take to reach somebody."""
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -83,10 +86,26 @@ async def _hand_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
     try:
         while chunk := await reader.read(CHUNK):
             writer.write(chunk)
-            await writer.drain()
+            if not await _taken(writer):
+                return
     except OSError:
         # One of the two has gone: the other one is told by the end.
         return
+
+
+async def _taken(writer: asyncio.StreamWriter) -> bool:
+    """Wait until there is room for more; False when nothing is taken for too long."""
+    left = writer.transport.get_write_buffer_size()
+    while True:
+        try:
+            async with asyncio.timeout(STALLED_S):
+                await writer.drain()
+            return True
+        except TimeoutError:
+            now = writer.transport.get_write_buffer_size()
+            if now >= left:
+                return False
+            left = now
 
 
 async def _while_allowed(recheck: Callable[[], None]) -> None:

@@ -9,7 +9,9 @@ from services.kit.log import Draft
 
 
 def lines_of(stored):
-    batch = msgspec.json.decode(stored.body, type=reports.LogBatch)
+    batch = reports.log_batch(stored.subject, stored.body)
+    if batch is None:
+        return
     for index, line in enumerate(batch.lines):
         fields = ("task_id", "allocation_id", "worker_id", "source")
         named = {field: getattr(batch, field) for field in fields}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 
 import pytest
 
-from det_contracts import queries, subjects
+from det_contracts import queries, reports, subjects
 from services.gateway.determined.watching import trial_over
+from services.kit.log import Draft
 from services.live import tails
 from services.live.follow import Follower
 from services.live.turns import AT_ONCE, Turns
@@ -106,6 +108,78 @@ def test_who_is_slow_reads_again_what_was_stored_meanwhile(talking, reads, monke
 
     slow, quick = talking.run(work())
     assert slow == quick == [str(number) for number in range(30)]
+
+
+GOOD = {"task_id": "1.r1", "allocation_id": "1.r1.1", "worker_id": "w-1", "source": "task", "offset": 900}
+DAMAGED = {
+    "no JSON": b"{",
+    "no batch": b"[1]",
+    "no text": b"\xff\xfe",
+    "bytes that are no text": b'{"task_id": "\xff"}',
+    "half a character": json.dumps(GOOD | {"lines": [[1.0, "stdout", None, None, "\ud800"]]}).encode(),
+    "too deep": b"[" * 100_000,
+    "too deep where it should be a name": json.dumps(GOOD).encode().replace(b'"task"', b"[" * 5000),
+    "lines of another task": json.dumps(GOOD | {"task_id": "2.r1", "lines": []}).encode(),
+    "more lines than a batch has": json.dumps(
+        GOOD | {"lines": [[1.0, "stdout", None, None, "x"]] * (reports.LINES_OF_BATCH + 1)}
+    ).encode(),
+    "a place that is none": json.dumps(GOOD | {"offset": 1e400, "lines": []}).encode(),
+}
+
+
+@pytest.mark.parametrize("body", DAMAGED.values(), ids=DAMAGED)
+def test_what_cannot_be_read_ends_nobodys_stream(talking, body):
+    """It is passed over where it comes live, where it lies in the log, and at the end."""
+
+    async def damage():
+        where = subjects.logs("1.r1")
+        await talking.journal.append(Draft(where, body, f"bad-{len(talking.journal.streams[subjects.LOGS])}"))
+
+    async def work():
+        await say(talking, 0, "stored")
+        talking.stored_through = 1
+        await damage()
+        await say(talking, 1, "in the log")
+        tasks = [asyncio.create_task(whole(follower(talking))) for _ in range(3)]
+        await attached(talking, 3)
+        await damage()
+        await say(talking, 2, "live")
+        while talking.backend.following.tails._readers["1.r1"].position < 5:
+            await asyncio.sleep(0)
+        await damage()
+        await say(talking, 3, "last")
+        await end(talking)
+        found = await asyncio.gather(*tasks)
+        return found, await whole(follower(talking))
+
+    found, after = talking.run(work())
+    assert [*found, after] == [["stored", "in the log", "live", "last"]] * 4
+    skipped = {one.name: one.values for one in talking.backend.following.tails.readings()}
+    assert skipped["log_batches_skipped"][()] >= 3
+
+
+def test_what_waits_for_all_who_are_slow_is_bounded(talking, reads, monkeypatch):
+    """Also where each of them follows another log."""
+    monkeypatch.setattr(tails, "KEPT_BYTES", 3000)
+    talking.given(*(one for id in (2, 3, 4) for one in (story.trial_created(id), *story.running(id))))
+    shared = talking.backend.following.tails
+
+    async def work():
+        async with contextlib.AsyncExitStack() as stack:
+            ids = ("1.r1", "2.r1", "3.r1", "4.r1")
+            slow = [await stack.enter_async_context(shared.tail(id, trial_over(int(id[0])))) for id in ids]
+            most = 0
+            for number in range(40):
+                for id in ids:
+                    await say(talking, number, "x" * 500, task=id)
+                await asyncio.sleep(0.001)
+                most = max(most, shared._kept.bytes)
+            assert any(one.lost for one in slow)
+            # Who was told so holds nothing; the first batch of each is taken whatever there is.
+            assert 0 < most < 3000 + 4 * 1000
+        assert shared._kept.bytes == 0
+
+    talking.run(work())
 
 
 def test_those_who_are_woken_together_go_on_a_few_at_a_time():

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import StreamingResponse
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from services.catalogue.waiting import Fact
 from services.kit.task_ending import end, keep
@@ -63,9 +63,17 @@ class Stream(StreamingResponse):
             work.result()
 
     async def stream_response(self, send: Send) -> None:
-        """Send all parts."""
+        """Send all parts, each when the one before it is taken."""
+
+        async def send_and_wait(message: Message) -> None:
+            await send(message)
+            if message.get("more_body"):
+                # The server waits for its client before it takes a part. Without this the next part is made,
+                # of several MiB perhaps, while nobody may ever take the one before it.
+                await send({"type": "http.response.body", "body": b"", "more_body": True})
+
         try:
-            await super().stream_response(send)
+            await super().stream_response(send_and_wait)
         finally:
             # Where the client was too slow the generator waits for it, and has heard of nothing.
             if isinstance(self.body_iterator, AsyncGenerator):

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
-from det_contracts import subjects
 from det_contracts.envelope import Recorded, Unknown
-from det_contracts.limits import is_name
-from det_contracts.reports import LogLine, log_id
+from det_contracts.reports import LogHead, LogLine, is_sound, log_id
 from services.kit.log import Stored
 from services.metrics.domain import Judged, LogLines
-from services.metrics.logs.tables import LINES_PER_BATCH
 
 
-class Head(msgspec.Struct, frozen=True, kw_only=True):
+class Head(LogHead, frozen=True, kw_only=True):
     """`LogBatch`, its lines as they lie there."""
 
-    task_id: str
-    allocation_id: str
-    worker_id: str
-    source: str
-    offset: int
     lines: msgspec.Raw
 
 
@@ -35,16 +27,7 @@ def read_logs(message: Stored, stream: str) -> Recorded:
         batch = LogLines(count=len(_lines.decode(head.lines)), **msgspec.structs.asdict(head))
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return Recorded(message.position, Unknown("damaged log lines", 1), "", "", 0.0, "", stream)
-    if (
-        batch.count > LINES_PER_BATCH
-        or message.subject != subjects.logs(batch.task_id)
-        or not _is_named(head)
-    ):
+    if not is_sound(message.subject, head, batch.count):
         return Recorded(message.position, Unknown("misplaced log lines", 1), "", "", 0.0, "", stream)
     id = log_id(batch.allocation_id, batch.worker_id, batch.source, batch.offset)
     return Recorded(message.position, Judged(batch), id, f"worker:{batch.worker_id}", 0.0, "", stream)
-
-
-def _is_named(head: Head) -> bool:
-    """Whether a database can look the batch up by its names."""
-    return all(is_name(name) for name in (head.task_id, head.allocation_id, head.worker_id, head.source))

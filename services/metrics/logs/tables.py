@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from det_contracts.reports import LINES_OF_BATCH
 from services.metrics.tables import TABLES
 
-LINES_PER_BATCH = 4096
+LINES_PER_BATCH = LINES_OF_BATCH
 """A line's id is its batch's position in LOGS times this, plus its place there: a rebuild repeats it."""
 
 CHUNKS = sa.Table(
