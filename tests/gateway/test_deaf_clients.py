@@ -190,7 +190,7 @@ def test_streams_that_nobody_reads_hold_up_nobody_and_are_closed(talking, path, 
                     assert front.connections.unread.total <= UNREAD + MIB
                 await until(lambda: reader.took > number * len(texts) * 500)
             else:
-                for number in range(200):
+                for number in range(20):
                     await talking.append(story.created(number + 10))
                 before = reader.took
                 await talking.append(story.created(1000))
