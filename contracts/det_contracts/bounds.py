@@ -1,4 +1,4 @@
-"""How long the texts of a command may be: every one has a limit, so that no state grows by one request.
+"""How large parts of a command or fact may be: each has a limit, so that no state grows by one request.
 
 A text has the limit of its field's name, or that of titles. So a field that is new has one, too. The message
 as a whole has another (`limits.STATED_BYTES`), which is the only one for whole configurations.
@@ -11,8 +11,10 @@ from typing import Any
 
 import msgspec
 
+from det_contracts.events import trial
 from det_contracts.limits import (
     LABELS,
+    METRIC_BYTES,
     PAGE_CHARACTERS,
     PROPERTIES_BYTES,
     STATED_BYTES,
@@ -37,6 +39,11 @@ CONFIGURATIONS = ("config", "changes")
 DESCRIBED = ("name", "description", "notes", "labels", "workspace", "project")
 AS_LARGE_AS_A_MESSAGE = ("hparams", "data")
 """Objects of which others see to it: hyperparameters of a trial, and what ranks gather."""
+OF_SCRIPTS = (
+    (trial.OperationCompleted, "metric", METRIC_BYTES),
+    (trial.CheckpointStored, "metadata", PROPERTIES_BYTES),
+)
+"""Fields of facts that a script fills as it likes, and how many bytes of JSON each may have."""
 OF_OPERATORS = ("configure_pools", "report_workers")
 """Commands that no request leads to: what the cluster's own files and engines say."""
 
@@ -50,6 +57,38 @@ def check(command: object) -> None:
     kind = getattr(getattr(command, "__struct_config__", None), "tag", None)
     if kind not in OF_OPERATORS:
         _check_fields(command)
+
+
+def beyond_limits(fact: object) -> str:
+    """What is too large in a fact of a script, with the field's name and what to do; empty for nothing.
+
+    Args:
+        fact: What a trial states, of any kind.
+    """
+    found = (
+        too_large(field, getattr(fact, field), most) for kind, field, most in OF_SCRIPTS if type(fact) is kind
+    )
+    return next(filter(None, found), "")
+
+
+def too_large(field: str, value: Any, most: int) -> str:
+    """Why a value cannot be stated; empty where it can.
+
+    Args:
+        field: What it is called where it is given.
+        value: Anything that JSON has.
+        most: Bytes of JSON that are taken.
+
+    >>> too_large("metric", 0.5, 10)
+    ''
+    >>> too_large("metric", "x" * 20, 10)
+    'metric has 22 bytes of JSON: at most 10 are taken; store the rest in a file, with a checkpoint'
+    """
+    size = len(msgspec.json.encode(value))
+    if size <= most:
+        return ""
+    has = f"{field} has {size:,} bytes of JSON: at most {most:,} are taken"
+    return f"{has}; store the rest in a file, with a checkpoint"
 
 
 def _check_fields(record: object) -> None:

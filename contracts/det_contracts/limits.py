@@ -25,6 +25,8 @@ PAGE_CHARACTERS = 1024 * 1024
 """Of notes, and of what a page of the web UI keeps for its user."""
 PROPERTIES_BYTES = 1024 * 1024
 """Of an object that people may fill as they like, as JSON."""
+METRIC_BYTES = 64 * 1024
+"""Of what a trial completes an operation with, as JSON: a number, or what a custom search goes by."""
 LABELS = 1_000
 """Of one thing."""
 WORKER_SLOTS = 4096

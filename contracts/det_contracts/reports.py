@@ -20,6 +20,11 @@ KEPT_NAMES = 10_000
 KEPT_NAMES_OF_TRIAL = 30_000
 """Of all groups of a trial together: each name costs its own column, however little is reported under it."""
 
+KEPT_GROUPS = 500
+"""Groups of a trial that are kept: what each was reported at is remembered for as long as the trial lives."""
+KEPT_ALWAYS = frozenset({"training", "validation", "profile.process"})
+"""Groups that have room whatever others there are: what the search and the worker report under."""
+
 
 def is_training(group: str) -> bool:
     """Whether the steps of a group's reports are steps of the training.
@@ -73,8 +78,8 @@ class LogLine(msgspec.Struct, frozen=True, array_like=True):
     """Without the prefix that rank and level were parsed from, and without the line end."""
 
 
-class LogHead(msgspec.Struct, frozen=True, kw_only=True):
-    """What a batch of log lines says of them."""
+class LogBatch(msgspec.Struct, frozen=True, kw_only=True):
+    """Lines of one allocation on one worker. Metrics takes each (allocation, worker, source, offset) once."""
 
     task_id: str
     allocation_id: str
@@ -84,11 +89,6 @@ class LogHead(msgspec.Struct, frozen=True, kw_only=True):
     offset: int
     """Where the batch begins in the worker's spool of that source; grows from batch to batch.
     -1: in no spool, and taken whenever it comes."""
-
-
-class LogBatch(LogHead, frozen=True, kw_only=True):
-    """Lines of one allocation on one worker. Metrics takes each (allocation, worker, source, offset) once."""
-
     lines: list[LogLine]
 
 
@@ -121,10 +121,16 @@ def log_batch(subject: str, body: bytes) -> LogBatch | None:
         batch = _log_batches.decode(body)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
-    return batch if is_sound(subject, batch, len(batch.lines)) else None
+    names = batch.task_id, batch.allocation_id, batch.worker_id, batch.source
+    return batch if is_sound(subject, names, len(batch.lines)) else None
 
 
-def is_sound(subject: str, batch: LogHead, lines: int) -> bool:
-    """Whether a message of LOGS with so many lines is its subject's, and can be known by its names."""
-    names = (batch.task_id, batch.allocation_id, batch.worker_id, batch.source)
-    return lines <= LINES_OF_BATCH and subject == subjects.logs(batch.task_id) and all(map(is_name, names))
+def is_sound(subject: str, names: tuple[str, ...], lines: int) -> bool:
+    """Whether a message of LOGS is its subject's, and can be known by its names.
+
+    Args:
+        subject: Where it lies.
+        names: Of its task, allocation, worker and source, in this order.
+        lines: How many it holds.
+    """
+    return lines <= LINES_OF_BATCH and subject == subjects.logs(names[0]) and all(map(is_name, names))

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from det_contracts import codec, subjects
+from det_contracts import bounds, codec, subjects
 from det_contracts.envelope import Envelope, Unknown
 from det_contracts.events import trial, worker
 from det_contracts.limits import STATED_BYTES
@@ -90,8 +90,9 @@ def _check_kind(sender: Sender, stated: Envelope, event: Any) -> None:
         raise NotAdmitted(f"{stated.name}, version {stated.version}, is of a newer release than the services")
     if codec.subject_of(event) != subjects.control(stated.name, sender.id):
         raise NotAdmitted(f"this {stated.name} is not about {sender.about} {sender.id}, who states it")
-    # What a trial states has its limits in the records.
-    if sender.sort == "worker" and (beyond := worker.beyond_limits(event)):
+    # What else a trial states has its limits in the records.
+    limits = worker.beyond_limits if sender.sort == "worker" else bounds.beyond_limits
+    if beyond := limits(event):
         raise NotAdmitted(f"{stated.name}: {beyond}")
 
 

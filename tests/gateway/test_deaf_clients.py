@@ -1,4 +1,4 @@
-"""Clients that ask and do not read: what they cost is bounded, others are served, and they are closed in the end.
+"""Clients that ask and do not read: what they cost is bounded, others are served, and in the end they go.
 
 The gateway answers over real connections here, as to anybody; only its patience is shorter than by itself.
 """
@@ -143,7 +143,7 @@ def test_who_reads_slowly_is_not_given_up_for_those_who_read_nothing(gateway, la
     async def work():
         async with Front(gateway) as front:
             slow = await front.ask(large, "Connection: close\r\n")
-            for number in range(60):
+            for _ in range(60):
                 await front.ask(large)
                 if not slow.lost.done():
                     slow.transport.resume_reading()

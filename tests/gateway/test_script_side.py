@@ -101,6 +101,13 @@ def test_another_length_is_no_operation(busy):
     assert said(busy, trial.OperationCompleted) == []
 
 
+def test_a_metric_that_is_too_large_is_refused_by_its_name(busy):
+    body = {"op": {"length": 10}, "searcherMetric": "x" * 65_535}
+    text = busy.refused(400, "POST", f"{API}/trials/1/searcher/completed_operation", body)
+    assert "metric has 65,537 bytes of JSON: at most 65,536 are taken" in text
+    assert said(busy, trial.OperationCompleted) == []
+
+
 def test_progress_status_and_early_exit(busy):
     assert busy.post(f"{API}/trials/1/progress", 7) == {}
     assert busy.post(f"{API}/trials/1/runner/metadata", {"state": "training"}) == {}
@@ -190,6 +197,11 @@ def test_a_stored_checkpoint_is_registered_once(busy):
     [
         ({"metadata": {}}, 400, "steps_completed"),
         ({"metadata": {"steps_completed": "5"}}, 400, "steps_completed"),
+        (
+            {"metadata": {"steps_completed": 5, "x": "y" * (1 << 20)}},
+            400,
+            "metadata has 1,048,604 bytes of JSON",
+        ),
         ({"uuid": "../x"}, 400, "may hold letters"),
         ({"state": "STATE_ERROR"}, 400, "only what is complete"),
         ({"allocationId": "1.r2.1", "taskId": "1.r2"}, 403, "the token is that of 1.r1.1"),

@@ -8,7 +8,7 @@ import pytest
 from det_contracts import codec, subjects
 from det_contracts.envelope import Envelope
 from det_contracts.events import scheduler, trial, worker
-from det_contracts.limits import STATED_BYTES, WITNESS_BYTES
+from det_contracts.limits import METRIC_BYTES, PROPERTIES_BYTES, STATED_BYTES, WITNESS_BYTES
 from services.intake.admission import NotAdmitted, admit
 from services.kit.log import Stored
 from services.kit.records import read_event
@@ -102,7 +102,7 @@ def test_what_is_no_message_is_refused(body):
 
 
 def test_a_fact_may_be_as_large_as_readers_take_and_no_larger():
-    def stored(metadata):
+    def stored(name):
         fact = trial.CheckpointStored(
             trial_id=7,
             experiment_id=1,
@@ -110,8 +110,8 @@ def test_a_fact_may_be_as_large_as_readers_take_and_no_larger():
             task_id="1.a",
             allocation_id="1.a.1",
             uuid="u",
-            resources={},
-            metadata={"text": metadata},
+            resources={name: 1},
+            metadata={},
             steps_completed=1,
         )
         return message(fact)
@@ -183,3 +183,28 @@ def as_written(event):
         data["slots"] = [msgspec.structs.asdict(slot) for slot in data["slots"]]
     envelope = json.loads(message(EXITED).body) | {"name": kind.name, "version": kind.version, "data": data}
     return Stored(subjects.witness_of_worker("w1"), 5, json.dumps(envelope).encode())
+
+
+STORED = trial.CheckpointStored(
+    trial_id=7, experiment_id=1, run=1, task_id="t", allocation_id="t.1", uuid="u", resources={}, metadata={},
+    steps_completed=1,
+)  # fmt: skip
+COMPLETED = trial.OperationCompleted(trial_id=7, run=1, seq=1, length=1, metric=0.5)
+
+
+@pytest.mark.parametrize(
+    ("event", "field", "most"),
+    [(COMPLETED, "metric", METRIC_BYTES), (STORED, "metadata", PROPERTIES_BYTES)],
+    ids=["metric", "metadata"],
+)
+def test_what_a_script_fills_as_it_likes_has_bounds(event, field, most):
+    as_large_as_may_be = {"x": "y" * (most - len('{"x":""}'))}
+    good = msgspec.structs.replace(event, **{field: as_large_as_may_be})
+    assert admitted(message(good))[0].event == good
+    beyond = msgspec.structs.replace(
+        event, **{field: as_large_as_may_be | {"x": as_large_as_may_be["x"] + "y"}}
+    )
+    for subject in (subjects.witness_of_trial(7), subjects.witness_by_rest(7)):
+        assert f"{field} has {most + 1:,} bytes of JSON: at most {most:,}" in refused(
+            message(beyond, subject)
+        )

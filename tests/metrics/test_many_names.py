@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from det_contracts.queries import TrialSummaries
+from services.metrics.domain import fold
 from services.metrics.reports import statistics, writer
 from services.metrics.reports.strands import strands_of
 from tests.metrics.world import reports, series, training, validation
@@ -106,3 +107,19 @@ def test_what_the_search_goes_by_is_kept_among_any_number_of_names(ask, columns,
     with tables.database.engine.begin() as connection:
         newest = strands_of(connection, [1], "validation")[-1]
     assert newest.names == ["epoch", "loss"]
+
+
+def test_groups_of_a_trial_are_kept_up_to_a_number(ask, world, monkeypatch):
+    """Also where each of them has nothing but the epoch, which is kept among any number of names."""
+    monkeypatch.setattr(statistics, "ANSWER_BYTES", 10**9)
+    monkeypatch.setattr(fold, "KEPT_GROUPS", 20)
+    many = [series(f"group{number}", [2], {"epoch": [1]}) for number in range(100)]
+    ask(reports(*many[:50], number=1), reports(training([1], loss=[0.5]), trial=2))
+    found = ask(reports(*many[50:], training([3], loss=[0.25]), validation([3], loss=[0.75]), number=2))["1"]
+    assert set(found["summary"]) == {"training", "validation", *(f"group{number}" for number in range(20))}
+    assert found["best_validation"]["metric"] == 0.75
+    assert len(list(world.state.groups_of.ids(1))) == 22
+    # What is known goes on, and nothing of it is refused.
+    found = ask(reports(series("group7", [9], {"epoch": [2]}), *many[60:70], number=3))["1"]
+    assert found["summary"]["group7"]["epoch"]["count"] == 2
+    assert not world.state.trials[1].refusals

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
+from det_contracts.bounds import too_large
+from det_contracts.limits import PROPERTIES_BYTES
 from determined.core._checkpoint_background import BackgroundUpload
 from determined.core._checkpoint_download import download_shared, restore_shared
 from determined.core._checkpoint_files import METADATA_FILE
@@ -236,7 +238,9 @@ class CheckpointContext:
             )
 
     def _required(self, plain: dict[str, Any]) -> dict[str, Any]:
-        """Return the metadata; ValueError if something needed is missing."""
+        """Return the metadata; ValueError if something needed is missing, or it is too large to be kept."""
+        if beyond := too_large("metadata", plain, PROPERTIES_BYTES):
+            raise ValueError(f"the checkpoint is not stored: its {beyond}")
         steps = plain.get("steps_completed")
         if isinstance(steps, float) and steps.is_integer():
             return {**plain, "steps_completed": int(steps)}

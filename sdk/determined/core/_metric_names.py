@@ -1,9 +1,9 @@
-"""Tells a script that it reports under more metric names than are kept."""
+"""Tells a script that it reports under more metric names, or more groups of them, than are kept."""
 
 import logging
 from collections.abc import Iterable
 
-from det_contracts.reports import KEPT_NAMES
+from det_contracts.reports import KEPT_ALWAYS, KEPT_GROUPS, KEPT_NAMES
 
 logger = logging.getLogger("determined.core")
 
@@ -14,14 +14,18 @@ class MetricNames:
     def __init__(self) -> None:
         self._names: dict[str, set[str]] = {}
         self._full: set[str] = set()
+        self._too_many_groups = False
 
     def reported(self, group: str, names: Iterable[str]) -> None:
-        """Warn once when a group has more names than are kept."""
+        """Warn once when a group has more names than are kept, and once when there are more groups."""
         known = self._names.get(group)
         # Nearly always so, and a report takes microseconds.
         if known is not None and known.issuperset(names):
             return
         if group in self._full:
+            return
+        if known is None and group not in KEPT_ALWAYS and len(self._names) >= KEPT_GROUPS:
+            self._warn_of_groups(group)
             return
         known = self._names.setdefault(group, set())
         known.update(names)
@@ -33,3 +37,15 @@ class MetricNames:
                 group,
                 KEPT_NAMES,
             )
+
+    def _warn_of_groups(self, group: str) -> None:
+        if self._too_many_groups:
+            return
+        self._too_many_groups = True
+        logger.warning(
+            "this trial reports under more than %d groups: metrics of further ones, such as %.100r, are "
+            "neither stored nor charted, apart from those of training and validation. Report under fewer "
+            "groups, and tell metrics apart by their names.",
+            KEPT_GROUPS,
+            group,
+        )

@@ -5,6 +5,8 @@ import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from det_contracts.bounds import too_large
+from det_contracts.limits import METRIC_BYTES
 from determined.core._checkpoint_background import BackgroundUpload
 from determined.core._distributed import DistributedContext
 from determined.core._encode import encode
@@ -96,17 +98,21 @@ class SearcherOperation:
 
         Args:
             searcher_metric: The value of the metric that the configuration names as `searcher.metric`. Any
-                JSON value is taken, NaN included.
+                JSON value of at most 65,536 bytes is taken, NaN included.
 
         Raises:
+            ValueError: Where the value is larger than that.
             RuntimeError: On a rank other than the chief, and when it was called before.
         """
         if not self._is_chief:
             raise RuntimeError("op.report_completed() may be called by the chief only")
         if self._completed:
             raise RuntimeError("you may only call op.report_completed() once on each operation")
+        metric = encode(searcher_metric)
+        if beyond := too_large("searcher_metric", metric, METRIC_BYTES):
+            raise ValueError(beyond)
         self._uploads.settle()
-        self._transport.complete(self._op.seq, self._op.length, encode(searcher_metric))
+        self._transport.complete(self._op.seq, self._op.length, metric)
         self._completed = True
 
 

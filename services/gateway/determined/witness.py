@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from det_contracts import codec, subjects
+from det_contracts import bounds, codec, subjects
 from det_contracts.envelope import Recorded, Unknown
 from det_contracts.events import scheduler, searcher
 from det_contracts.nesting import VALUE_LEVELS, is_too_deep
@@ -90,6 +90,8 @@ class Witness:
 
     async def _state(self, event: Any, id: str = "") -> int:
         """Store a fact in WITNESS; returns its position there."""
+        if beyond := bounds.beyond_limits(event):
+            raise invalid(beyond)
         id = self._unguessable(id) if id else os.urandom(16).hex()
         body = codec.encode(event, id=id, actor=self._actor, at=time.time())
         _check(body)

@@ -10,7 +10,7 @@ import msgspec
 from det_contracts import subjects
 from det_contracts.envelope import Recorded
 from det_contracts.events import metrics, scheduler, searcher
-from det_contracts.reports import ReportBatch
+from det_contracts.reports import KEPT_GROUPS, ReportBatch
 from services.metrics.domain.judge import Judge
 from services.metrics.domain.state import (
     LONGEST_ID,
@@ -71,7 +71,8 @@ def _reports(state: State, event: Judged, batch: ReportBatch, position: int) -> 
         yield from _kept_elsewhere(batch)
     if not event.accepted:
         return
-    judge = Judge(known, state.groups, batch, position)
+    room = KEPT_GROUPS - state.groups_of.count(known.id)
+    judge = Judge(known, state.groups, room, batch, position)
     state.trials[known.id] = judge.take()
     event.drawn = position > dropped_through(state, known.id)
     yield "trials", known.id

@@ -10,7 +10,7 @@ from operator import lt
 import msgspec
 
 from det_contracts.events import metrics
-from det_contracts.reports import ReportBatch, Series, is_training
+from det_contracts.reports import KEPT_ALWAYS, ReportBatch, Series, is_training
 from services.metrics.domain.ledger import RECENT, Conflict, Ledger
 from services.metrics.domain.state import (
     VALIDATION,
@@ -35,13 +35,17 @@ replace = msgspec.structs.replace
 class Judge:
     """Judges a batch series by series, on copies; afterwards the results are in its attributes."""
 
-    def __init__(self, known: Trial, groups: Mapping[str, Group], batch: ReportBatch, position: int) -> None:
+    def __init__(
+        self, known: Trial, groups: Mapping[str, Group], room: int, batch: ReportBatch, position: int
+    ) -> None:
+        """`groups` are those of all trials; this one may have `room` more."""
         self.pieces: list[Piece] = []
         self.archive: Archive | None = None
         self.findings: list[Finding] = []
         """What has to be stated in CONTROL."""
         self._known = known
         self._groups = groups
+        self._room = room
         self._batch = batch
         self._ledgers: dict[str, Ledger] = {}
         self._decided = known.decided
@@ -86,6 +90,10 @@ class Judge:
         if not _even(series):
             self._refuse(series.group, 0, "its columns have different lengths")
             return
+        if not self._is_kept(series.group):
+            # As a metric beyond the names that are kept: it fails no script, and its log says so.
+            self._before += len(series.steps)
+            return
         ledger = self._ledger(series.group)
         names = tuple(series.columns)
         kinds = {batched: ledger.kind(names, batched) for batched in (False, bool(series.batch_metrics))}
@@ -114,6 +122,13 @@ class Judge:
         if series.group == VALIDATION and not (merges and self._batch.searcher_metric not in series.columns):
             for place in places:
                 self._validated(series, place)
+
+    def _is_kept(self, group: str) -> bool:
+        """Whether a group is known, or there is room for it."""
+        if group in self._ledgers or group in KEPT_ALWAYS or group_key(self._known.id, group) in self._groups:
+            return True
+        self._room -= 1
+        return self._room >= 0
 
     def _ledger(self, name: str) -> Ledger:
         if name not in self._ledgers:

@@ -5,14 +5,19 @@ from __future__ import annotations
 import msgspec
 
 from det_contracts.envelope import Recorded, Unknown
-from det_contracts.reports import LogHead, LogLine, is_sound, log_id
+from det_contracts.reports import LogLine, is_sound, log_id
 from services.kit.log import Stored
 from services.metrics.domain import Judged, LogLines
 
 
-class Head(LogHead, frozen=True, kw_only=True):
+class Head(msgspec.Struct, frozen=True, kw_only=True):
     """`LogBatch`, its lines as they lie there."""
 
+    task_id: str
+    allocation_id: str
+    worker_id: str
+    source: str
+    offset: int
     lines: msgspec.Raw
 
 
@@ -27,7 +32,8 @@ def read_logs(message: Stored, stream: str) -> Recorded:
         batch = LogLines(count=len(_lines.decode(head.lines)), **msgspec.structs.asdict(head))
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return Recorded(message.position, Unknown("damaged log lines", 1), "", "", 0.0, "", stream)
-    if not is_sound(message.subject, head, batch.count):
+    names = head.task_id, head.allocation_id, head.worker_id, head.source
+    if not is_sound(message.subject, names, batch.count):
         return Recorded(message.position, Unknown("misplaced log lines", 1), "", "", 0.0, "", stream)
     id = log_id(batch.allocation_id, batch.worker_id, batch.source, batch.offset)
     return Recorded(message.position, Judged(batch), id, f"worker:{batch.worker_id}", 0.0, "", stream)

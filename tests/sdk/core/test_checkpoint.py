@@ -63,6 +63,16 @@ def test_store_path_reports_after_the_bytes_and_after_earlier_metrics(checkpoint
     assert checkpoint.get_metadata("unknown") == {}
 
 
+def test_metadata_that_is_too_large_touches_nothing(checkpoint, store, transport, model):
+    large = STEPS | {"x": "y" * (1 << 20)}
+    with pytest.raises(ValueError, match=r"its metadata has .* bytes of JSON: at most 1,048,576"):
+        checkpoint.upload(model, large)
+    with pytest.raises(ValueError, match="its metadata has"), checkpoint.store_path(large):
+        pass
+    assert not store.exists() or not any(store.iterdir())
+    assert transport.log == []
+
+
 WITHOUT_STEPS = [None, {}, {"steps": 1}, {"steps_completed": "ten"}, {"steps_completed": True}]
 
 

@@ -75,6 +75,10 @@ def test_an_unserializable_metric_leaves_the_operation_open():
     op = next(searcher.operations())
     with pytest.raises(TypeError, match="Unserializable"):
         op.report_completed(object())
+    with pytest.raises(
+        ValueError, match="searcher_metric has 65,537 bytes of JSON: at most 65,536 are taken"
+    ):
+        op.report_completed("x" * 65_535)
     op.report_completed(1)
     assert transport.log == [("completed", 0, 10, 1)]
 

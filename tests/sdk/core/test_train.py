@@ -62,6 +62,17 @@ def test_more_names_than_are_kept_are_told_once_per_group(train, caplog, monkeyp
     assert "validation" not in caplog.text
 
 
+def test_more_groups_than_are_kept_are_told_once(train, caplog, monkeypatch):
+    monkeypatch.setattr(_metric_names, "KEPT_GROUPS", 3)
+    for steps in range(3):
+        train._report_trial_metrics(f"group {steps}", steps, {"a": 1})
+    train.report_validation_metrics(4, {"f": 1})
+    assert caplog.text == ""
+    for steps in (3, 4, 5):
+        train._report_trial_metrics(f"group {steps}", steps, {"a": 1})
+    assert caplog.text.count("more than 3 groups: metrics of further ones, such as 'group 3'") == 1
+
+
 @pytest.mark.parametrize("steps", ["ten", None, 1.5, [1]])
 def test_steps_must_be_an_integer(train, transport, steps):
     with pytest.raises(TypeError, match="steps_completed must be an integer"):
