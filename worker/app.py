@@ -243,8 +243,11 @@ class Worker:
                 # Of a newer version, perhaps: others come when anything moves.
                 log.error("orders.unreadable", sequence=news.sequence, error=str(error))
                 continue
-            if await self._answers_us(orders):
-                await self._runs.act_on(orders)
+            if await self._answers_us(orders) and self._are_newer(orders, news.sequence):
+                set_back = orders.position < self._acted_on.position != NEW
+                if set_back:
+                    log.warning("log.set_back", position=orders.position, acted_on=self._acted_on.position)
+                await self._runs.act_on(orders, set_back=set_back)
                 if orders.presence == "lost":
                     await self._come_back()
                 self._note(ActedOn(orders.position, news.sequence))
@@ -267,7 +270,16 @@ class Worker:
         elif answered:
             # Who took the place is gone, or a registration from before came again.
             await self._come_back()
-        return mine and (orders.position >= self._acted_on.position or self._acted_on.position == NEW)
+        return mine
+
+    def _are_newer(self, orders: WorkerOrders, sequence: int) -> bool:
+        """Whether they come after those that were acted on.
+
+        The scheduler never writes orders of an earlier position behind others. Where it has, the log was
+        restored from an older copy, and what was told since has never happened.
+        """
+        later = orders.position >= self._acted_on.position or self._acted_on.position == NEW
+        return later or sequence > self._acted_on.sequence or not self._current.is_set()
 
     def _note(self, acted_on: ActedOn) -> None:
         self._acted_on = acted_on

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from services.kit.spans import Tracer
 
 OVER = "for the cluster it is over"
+NEVER_HAPPENED = "the cluster's log was restored from a copy that is older than this run"
 
 log = structlog.get_logger()
 
@@ -60,12 +61,24 @@ class Runs:
         self.tasks: set[asyncio.Task[None]] = set()
         """What goes on beside the loop: runs, and the removal of their files."""
 
-    async def act_on(self, orders: WorkerOrders) -> None:
-        """Have all be as the orders say; the same orders again change nothing."""
+    async def act_on(self, orders: WorkerOrders, *, set_back: bool = False) -> None:
+        """Have all be as the orders say; the same orders again change nothing.
+
+        `set_back`: they follow from an older copy of the log than those before. What these told of and the
+        new ones do not has never happened, and its id may be given to another run.
+        """
         standing_by_id = {standing.allocation_id: standing for standing in orders.allocations}
         self._given_back &= standing_by_id.keys()
         for run in list(self.running.values()):
-            if run.id not in standing_by_id and run.order.position <= orders.position:
+            known = standing_by_id.get(run.id)
+            # Workers of earlier versions did not note it.
+            another = known is not None and run.order.position not in (0, known.position)
+            if another and not run.order.killed:
+                # Its exit is that of the other run, too: that is then started anew, under an id of its own.
+                await run.kill(NEVER_HAPPENED)
+            elif known is None and (set_back or run.order.killed == NEVER_HAPPENED):
+                await self._end_of(run, NEVER_HAPPENED)
+            elif known is None and run.order.position <= orders.position:
                 await self._end_of(run)
             elif run.id in standing_by_id and standing_by_id[run.id].end and not run.order.killed:
                 await run.kill(standing_by_id[run.id].end)
@@ -74,10 +87,10 @@ class Runs:
             if standing.allocation_id not in self.running and not is_over:
                 await self._take_on(standing)
 
-    async def _end_of(self, run: Run) -> None:
+    async def _end_of(self, run: Run, why: str = OVER) -> None:
         """Over for the cluster: what still runs of it was given up for lost."""
         if not run.done.is_set():
-            await run.kill(run.order.killed or OVER)
+            await run.kill(run.order.killed or why)
         run.let_go()
         self._clear_away(run.id)
 

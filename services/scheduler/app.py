@@ -62,7 +62,7 @@ async def _beside(parts: Parts) -> None:
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(orders.run())
         tasks.create_task(_answer_scripts(parts))
-        tasks.create_task(watch(parts, settings.reconnect_wait_s, orders.is_told))
+        tasks.create_task(watch(parts, settings.reconnect_wait_s, orders.is_told, orders.call_back))
         if settings.pools is not None:
             # A command waits until this replica leads; what is configured already has no effect.
             tasks.create_task(_configure(parts, settings.pools))

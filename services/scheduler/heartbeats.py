@@ -44,6 +44,8 @@ class Watch:
         """Since when each part of an allocation, by worker, is lost and not over, and its host can know
         it."""
         self._listening = Listening(patience_s / 2, since_boot())
+        self._unknown_since: dict[tuple[str, str], float] = {}
+        """Since when a session is heard of a worker that nobody knows."""
 
     def begin_again(self) -> None:
         """Nobody listened until now: whoever was not heard has not been silent."""
@@ -94,6 +96,19 @@ class Watch:
             GiveUp(*part, waited[part]) for part, fence_s in lost.items() if waited[part] > fence_s + GRACE_S
         ]
 
+    def unknown(self, state: State) -> list[tuple[str, str]]:
+        """Workers that live for longer than registering takes, and never registered; with their sessions."""
+        now = since_boot()
+        heard = {
+            (id, session): self._unknown_since.get((id, session), now)
+            for id in self._heard.keys() - state.workers.keys()
+            for session, at in self._heard[id].items()
+            if now - at < self._patience_s / 2
+        }
+        self._unknown_since = heard
+        begun = self._listening.since
+        return sorted(one for one, at in heard.items() if now - max(at, begun) > self._patience_s)
+
     def _host_can_know(self, allocation_id: str, worker_id: str) -> bool:
         """Before that it may be in touch, and let run what it has not been told to end."""
         return (allocation_id, worker_id) in self._lost_since or self._told(worker_id)
@@ -115,13 +130,23 @@ class Watch:
             del heard[other]
 
 
-async def watch(parts: Parts, patience_s: float, told: Callable[[str], bool]) -> None:
-    """Report silent workers for as long as this replica leads; `told` as for `Watch`."""
+async def watch(
+    parts: Parts,
+    patience_s: float,
+    told: Callable[[str], bool],
+    call_back: Callable[[str, str], None],
+) -> None:
+    """Report silent workers for as long as this replica leads; `told` as for `Watch`.
+
+    `call_back` is called with workers that live and are not known, and their session.
+    """
     listening = Watch(patience_s, told)
     parts.measures.read(lambda: listening.readings(parts.runner.state))
     await parts.connection.subscribe(subjects.heartbeat("*"), cb=listening.on_beat)
 
     def reports(state: State) -> Iterable[tuple[str, ReportSilence | GiveUp]]:
+        for stranger in listening.unknown(state):
+            call_back(*stranger)
         for silence in listening.silent(state):
             yield f"silence-{silence.session}", silence
         for part in listening.given_up(state):

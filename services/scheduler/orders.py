@@ -33,6 +33,9 @@ LONGEST_REASON = 500
 """Characters of why something must end: what another worker said of its part may be as long as it likes."""
 LOOK_EVERY_S = 0.5
 AGAIN_S = 0.2
+SET_BACK_S = 5.0
+"""For so long orders must seem to be of a later log than there is, until that is believed: who has just begun
+to lead a stream of several copies may not have its end at hand."""
 OUT_OF_TOUCH = "its worker was given up for lost"
 _ENCODER = msgspec.json.Encoder()
 
@@ -112,8 +115,19 @@ class OrdersWriter:
         """Of allocations that have not started everywhere, or why there is none."""
         self._told: dict[str, tuple[int, WorkerOrders | None]] = {}
         """By worker, sequence and content of the newest message in ORDERS."""
+        self._unknown: dict[str, str] = {}
+        """By worker that was never registered, the session in which it gives signs of life."""
+        self._ahead_since: dict[str, float] = {}
+        """By worker, since when its orders tell of positions that CONTROL does not have."""
         self._news = asyncio.Event()
         parts.saver.watch(self._changed)
+
+    def call_back(self, worker_id: str, session: str) -> None:
+        """A worker lives that nobody knows: have it register. Its registration was in a log that is gone."""
+        if self._unknown.get(worker_id) != session:
+            self._unknown[worker_id] = session
+            self._due[worker_id] = None
+            self._news.set()
 
     def is_told(self, worker_id: str) -> bool:
         """Whether all that is folded of a worker is in ORDERS."""
@@ -123,6 +137,7 @@ class OrdersWriter:
         state: State = self._runner.state
         for id in [id for kind, id in keys if kind == "workers"]:
             self._due[id] = None
+            self._unknown.pop(id, None)
         for id in [id for kind, id in keys if kind == "allocations"]:
             self._allocation_changed(state, id)
         if self._due:
@@ -183,11 +198,13 @@ class OrdersWriter:
         """Write one worker's orders where they are not written; whether they are."""
         try:
             sequence, told = await self._newest(worker_id)
+            if told is not None and await self._is_of_a_later_log(worker_id, told):
+                told = None
             orders = await self._compose(worker_id, told)
             if orders is None or (told is not None and says_nothing_new(orders, told)):
                 return True
             if told is not None and told.position > orders.position:
-                # Somebody who has read further has written it.
+                # Somebody who has read further has written it, or it seems so for now.
                 return False
             if told is None or told.session != orders.session:
                 await self._make_room(worker_id)
@@ -201,6 +218,25 @@ class OrdersWriter:
             log.warning("orders.again", worker=worker_id, error=str(error))
             return False
 
+    async def _is_of_a_later_log(self, worker_id: str, told: WorkerOrders) -> bool:
+        """Whether orders follow from what is gone: CONTROL was restored, and ORDERS is as it was since.
+
+        What they tell of never happened. Nobody else would write them anew: they seem to be of one who has
+        read further.
+        """
+        if told.position <= self._runner.positions[subjects.CONTROL]:
+            self._ahead_since.pop(worker_id, None)
+            return False
+        _, last = await self._journal.bounds(subjects.CONTROL)
+        now = asyncio.get_running_loop().time()
+        if told.position <= last:
+            self._ahead_since.pop(worker_id, None)
+            return False
+        if now - self._ahead_since.setdefault(worker_id, now) < SET_BACK_S:
+            return False
+        log.warning("orders.of_a_later_log", worker=worker_id, told=told.position, log_ends=last)
+        return True
+
     async def _newest(self, worker_id: str) -> tuple[int, WorkerOrders | None]:
         known = self._told.get(worker_id)
         if known is None:
@@ -213,7 +249,11 @@ class OrdersWriter:
         state: State = self._runner.state
         worker, position = state.workers.get(worker_id), self._runner.positions[subjects.CONTROL]
         if worker is None:
-            return None
+            session = self._unknown.get(worker_id, "")
+            nothing = WorkerOrders(
+                worker_id=worker_id, position=position, session=session, presence="lost", allocations=()
+            )
+            return nothing if session else None
         parts = parts_on(state, worker_id)
         wanted = {a.id: gang_of(state, a) for a, m in parts if not m.started and not reason_to_end(a, m)}
         found = dict(

@@ -383,11 +383,81 @@ def test_older_orders_never_take_the_place_of_newer_ones(play):
         draft = Draft(subjects.orders("w"), msgspec.json.encode(newer), "newer")
         await cluster.log.append_batch([draft], fence=Fence(subjects.orders("w"), 0))
         cluster.schedulers()
+        # There is as much in the log, and this scheduler has not read it.
+        cluster.writers[0]._journal = Longer(cluster.log)
         await cluster.register()
         await cluster.register("another")
         await cluster.told(lambda orders: True, "another")
         assert cluster.messages() == [newer]
         assert not cluster.writers[0].is_told("w")
+
+    play(story)
+
+
+class Longer:
+    """A log that has more than its reader knows of yet."""
+
+    def __init__(self, log):
+        self._log = log
+
+    def __getattr__(self, name):
+        return getattr(self._log, name)
+
+    async def bounds(self, stream):
+        return 1, 10**6
+
+
+def test_orders_of_a_log_that_is_gone_are_replaced(play, monkeypatch):
+    """CONTROL was restored from an older copy, and ORDERS tells of runs that were never placed."""
+    monkeypatch.setattr(orders, "SET_BACK_S", 0.3)
+
+    async def story(cluster):
+        gone = Standing(allocation_id="9.r.1", position=900)
+        later = WorkerOrders(worker_id="w", position=1000, session="s1", presence="here", allocations=(gone,))
+        await cluster.log.append(Draft(subjects.orders("w"), msgspec.json.encode(later), "later"))
+        await cluster.register()
+        await cluster.request(1)
+        cluster.schedulers()
+        now = await cluster.told(lambda orders: orders.position < 1000)
+        assert ids(now) == ["1.r.1"]
+        await cluster.until(lambda: cluster.writers[0].is_told("w"))
+
+    play(story)
+
+
+def test_a_worker_that_lives_and_was_never_registered_is_called_back(play, cluster, monkeypatch):
+    """It registered in a log that is gone: nobody else would tell it so."""
+    from services.scheduler import heartbeats
+
+    now = [100.0]
+    monkeypatch.setattr(heartbeats, "since_boot", lambda: now[0])
+    cluster.worker()
+    watch = heartbeats.Watch(25.0)
+
+    def beats(seconds):
+        for _ in range(int(seconds)):
+            now[0] += 1.0
+            for id, session in (("w1", "other"), ("gone", "s7")):
+                beat = SimpleNamespace(subject=subjects.heartbeat(id), data=session.encode())
+                asyncio.run(watch.on_beat(beat))
+            watch.silent(cluster.state)
+            found = watch.unknown(cluster.state)
+        return found
+
+    assert beats(20) == []
+    assert beats(10) == [("gone", "s7")]
+    now[0] += 20.0
+    assert watch.unknown(cluster.state) == []
+
+    async def story(cluster):
+        cluster.schedulers()
+        await cluster.register("another")
+        await cluster.told(lambda orders: True, "another")
+        cluster.writers[0].call_back("gone", "s7")
+        orders = await cluster.told(lambda orders: True, "gone")
+        assert (orders.session, orders.presence, orders.allocations) == ("s7", "lost", ())
+        await cluster.register("gone", session="s8")
+        await cluster.told(lambda orders: orders.session == "s8" and orders.presence == "here", "gone")
 
     play(story)
 

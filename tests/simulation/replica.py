@@ -172,7 +172,9 @@ async def watch_workers(parts):
     writer = orders.OrdersWriter(parts, _ignored_soon)
     async with TaskGroup() as tasks:
         tasks.create_task(writer.run())
-        tasks.create_task(heartbeats.watch(parts, heartbeats.RECONNECT_WAIT_S, writer.is_told))
+        tasks.create_task(
+            heartbeats.watch(parts, heartbeats.RECONNECT_WAIT_S, writer.is_told, writer.call_back)
+        )
 
 
 async def _ignored_soon(_):

@@ -480,6 +480,36 @@ def test_of_what_another_lost_it_says_nothing(host):
 
 
 @pytest.mark.live
+@pytest.mark.parametrize("given_anew", [False, True], ids=["a free id", "an id that was given again"])
+def test_what_was_told_by_a_log_that_is_gone_ends(host, runs, given_anew):
+    """The cluster's log was restored from an older copy: what the worker heard since never happened."""
+    folder = host.order("mine", (0,), position=5000)
+    host.orders.note(ActedOn(5000, 40))
+    process.prepare(folder, ["sleep", "600"], folder, {"PATH": os.environ["PATH"]})
+    process.start(folder)
+    told = host.orders_now
+
+    def of_the_restored_log():
+        found = told()
+        if found is None:
+            return None
+        others = tuple(one for one in found.allocations if one.allocation_id != "mine")
+        exits = [m for m in host.log.streams[subjects.CONTROL] if b"allocation_exited" in m.body]
+        mine = (standing("mine", position=2),) if given_anew and not exits else ()
+        return msgspec.structs.replace(found, allocations=(*others, *mine))
+
+    host.orders_now = of_the_restored_log
+    try:
+        events = asyncio.run(host.work_until(lambda events: not folder.exists()))
+        assert host.orders.acted_on().position < 5000
+        # Where the id was given again, its end is that of the other run, which was not started beside it.
+        assert [(e.allocation_id, e.exit_code) for e in exited(events)] == [("mine", 137)]
+    finally:
+        if folder.exists():
+            process.kill(folder)
+
+
+@pytest.mark.live
 def test_what_it_is_not_told_of_is_over(host, runs):
     folder = running(host)
     host.over.add("mine")
