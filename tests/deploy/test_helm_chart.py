@@ -240,6 +240,9 @@ def test_scripts_reach_the_broker_the_gateway_and_one_another_and_nothing_else(s
         assert may(small, name, "ingress", worker, "ml", port)
     assert not may(small, "lab-postgres", "ingress", worker, "ml", 5432)
     assert not may(small, "lab-nats", "ingress", worker, "ml", 6222)
+    for name, port in (("lab-nats", 4222), ("lab-postgres", 5432), ("lab-minio", 9000)):
+        assert not may(small, name, "ingress", {"app": "of others"}, "elsewhere", port)
+        assert not may(small, name, "ingress", {"app": "of others"}, "ml", port)
     assert may(small, "lab-postgres", "ingress", labels["lab-searcher"], "ml", 5432)
     assert may(small, "lab-nats", "ingress", labels["lab-searcher"], "ml", 4222)
     assert may(small, "lab-workers", "ingress", labels["lab-gateway"], "ml", 8888)

@@ -169,6 +169,7 @@ def test_a_client_that_is_alone_has_as_much_as_it_asks_for(gateway):
     gateway.run(work())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("path", ["/api/v1/live?topics=experiments", "/api/v1/trials/1/logs?follow=true"])
 def test_streams_that_nobody_reads_hold_up_nobody_and_are_closed(talking, path, memory, impatient):
     """200 of them, and one that reads: of a log that comes fast, and of news."""
@@ -207,6 +208,7 @@ async def flooding(socket):
             await socket.send(b"x" * 100_000)
 
 
+@pytest.mark.full
 def test_web_sockets_that_nobody_reads_are_closed_and_others_go_on(gateway, monkeypatch, impatient, memory):
     monkeypatch.setattr("services.catalogue.gathers.TASK_PORTS", range(1024, 2**16))
     gateway.given(story.worker_here(slots=4))
