@@ -27,7 +27,6 @@ from services.checkpoints.app import RULES as CHECKPOINTS
 from services.gateway.app import RULES as GATEWAY
 from services.kit.database import Database
 from services.kit.migrate import open_database
-from services.kit.pager import AT_ONCE as LEAVE_AT_ONCE
 from services.kit.pager import Pager
 from services.kit.rules import Key, Rules
 from services.kit.snapshot_store import DatabaseSaver
@@ -93,7 +92,9 @@ async def _live(owner: str, count: int, url: str) -> None:
         await life.take(list(again(template, number)))
     await saver.reach(life.positions["CONTROL"], within_s=600)
     # Those that are too many leave; that they did is saved with what comes next.
-    for _ in range(count // EACH // LEAVE_AT_ONCE + 1):
+    left = -1
+    while left != life.left:
+        left = life.left
         await life.take([])
     await saver.reach(life.positions["CONTROL"], within_s=600)
     await end(saving)
@@ -119,6 +120,11 @@ class Life:
         self._pager = Pager(rules, saver, rules.roots, faulted=print) if rules.roots is not None else None
         if self._pager is not None:
             self._pager.begin(state, positions)
+
+    @property
+    def left(self) -> int:
+        """How many roots have left the memory."""
+        return 0 if self._pager is None else self._pager.left
 
     async def take(self, portion: list[Recorded]) -> None:
         """Fold so many events, save them, and let go of what is at rest."""

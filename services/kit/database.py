@@ -39,7 +39,7 @@ SNAPSHOTS = sa.Table(
     sa.Column("position", sa.BigInteger, nullable=False, server_default="0"),
 )
 """Where an owner pages by root: `root` is what a record belongs to, `away` is 1 for one that a start does not
-load, and `position` says how far CONTROL was folded when it was saved."""
+load, and `position` says when it was saved: the sum of the positions that all streams were folded to."""
 HERE = sa.text("away = 0")
 """Written so in the index and in what is asked, or the database does not see that they are the same."""
 OF_ROOT = sa.Index("snapshots_of_root", SNAPSHOTS.c.owner, SNAPSHOTS.c.root)

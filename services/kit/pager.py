@@ -22,8 +22,10 @@ from services.kit.snapshot_store import DatabaseSaver
 S = TypeVar("S")
 ROOM = 10_000
 """Records of paged tables that stay loaded though they are at rest."""
-AT_ONCE = 50
-"""Roots that are let go of after one folded portion, at most."""
+LATELY = 100
+"""A root stays for so many portions after it moved, however little room there is: it may go on moving."""
+AT_ONCE = 1_000
+"""Records that are let go of after one folded portion; of the last root all."""
 
 
 class Pager(Generic[S]):
@@ -44,6 +46,7 @@ class Pager(Generic[S]):
         self._roots = roots
         self._faulted = faulted
         self._room = ROOM if room is None else room
+        self._lately = min(LATELY, self._room // 100)
         self._state: S = rules.state()
         self._positions: Mapping[str, int] = {}
         self._here: set[str] = set()
@@ -54,6 +57,8 @@ class Pager(Generic[S]):
         """The portion in which a record went of which nobody knows any more what it belonged to."""
         self._absent: frozenset[Key] = frozenset()
         """Records that were looked for before this portion, and are in the database under no root."""
+        self._empty: frozenset[str] = frozenset()
+        """Roots that were looked for before this portion, and have no record in the database."""
         self.brought, self.left = 0, 0
         """How many roots have come from the database, and how many have gone."""
 
@@ -65,7 +70,7 @@ class Pager(Generic[S]):
             known = getattr(state, table)
             setattr(state, table, PagedTable(known, partial(self._load, table)))
             for id in known:
-                self._note((table, id), 0)
+                self._note((table, id), self._saver.folded)
 
     def moved(self, keys: Iterable[Key]) -> None:
         """Records were put or dropped by the portion that is being folded."""
@@ -101,19 +106,28 @@ class Pager(Generic[S]):
         return frozenset(key for key in wanted if self._is_missing(key))
 
     def expecting(self, absent: frozenset[Key]) -> None:
-        """Until this is said again with others, these records are known not to be there."""
+        """Until this is said again with others, these records are known not to be there.
+
+        Nor is any other of a root that was looked for with them: a root comes whole.
+        """
         self._absent = absent
+        found = (self._roots.root_of(self._state, key) for key in absent)
+        self._empty = frozenset(root for root in found if root is not None)
 
     def let_go(self, touched: dict[Key, str], parked: Collection[Key]) -> None:
         """Let go of roots at rest, as many as are too many; what they have in `touched` calls for nothing."""
-        for _ in range(AT_ONCE):
+        gone = 0
+        while gone < AT_ONCE:
             root = next(iter(self._moved), None)
             if root is None or self._records() <= self._room:
+                return
+            if self._saver.folded - self._moved[root] < self._lately:
                 return
             if not self._saver.is_kept(max(self._moved[root], self._dropped)):
                 return
             del self._moved[root]
             keys = list(self._roots.members(self._state, root))
+            gone += len(keys) + 1
             if not keys:
                 self._here.discard(root)
             elif self._is_at_rest(root, keys, parked):
@@ -146,7 +160,7 @@ class Pager(Generic[S]):
                 dict.__setitem__(getattr(self._state, table), id, record)
             self._roots.index(self._state, records.keys())
             self._here.add(root)
-            self._moved[root] = 0
+            self._moved[root] = self._saver.folded
 
     def _load(self, table: str, id: Any) -> bool:
         """Bring the root of a record that a rule looks for; whether there is that record."""
@@ -166,7 +180,7 @@ class Pager(Generic[S]):
 
     def _may_be_away(self, key: Key) -> bool:
         root = self._roots.of[key[0]](self._state, key[1])
-        return root is None or (root != "" and root not in self._here)
+        return root is None or (root != "" and root not in self._here and root not in self._empty)
 
     def _sorted_out(self, keys: Iterable[Key]) -> tuple[list[Key], set[str]]:
         """The roots to ask for, and the records whose roots only the database knows."""
@@ -186,7 +200,7 @@ class Pager(Generic[S]):
             raise self._fault(_told(error)) from error
 
     def _checked(self, pages: Pages) -> Pages:
-        if pages.changed_after(self._positions):
+        if pages.changed_after(self._positions, self._saver.newest_folded_save()):
             there, here = pages.positions, dict(self._positions)
             raise self._fault(f"another replica has saved what is looked for, up to {there}; here is {here}")
         return pages

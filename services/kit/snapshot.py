@@ -15,7 +15,6 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from det_contracts import subjects
 from services.kit.database import HERE, POSITIONS, SNAPSHOTS, Unreadable, upsert
 from services.kit.log import Mark
 from services.kit.rules import Key, record_types
@@ -36,20 +35,22 @@ class Pages:
     positions: dict[str, int]
     """By stream, what they are true at."""
     dropped: int = 0
-    """The position of CONTROL at which a record last went for good."""
+    """When a record last went for good, as rows say when they were saved."""
     records: dict[str, dict[Key, Any]] = field(default_factory=dict)
     """By root."""
     newest: int = 0
-    """The position of CONTROL at which one of these was last saved."""
+    """When one of these was last saved: the sum of the positions of all streams, greater with each save."""
 
-    def changed_after(self, here: Mapping[str, int]) -> bool:
-        """Whether it may have been otherwise at an earlier position of the log."""
-        if any(
-            at > here.get(stream, at) for stream, at in self.positions.items() if stream != subjects.CONTROL
-        ):
-            return True
-        control = here.get(subjects.CONTROL, 0)
-        return self.positions.get(subjects.CONTROL, 0) > control and max(self.newest, self.dropped) > control
+    def changed_after(self, here: Mapping[str, int], folded_save: int = 0) -> bool:
+        """Whether it may have been otherwise where the log is folded up to `here`.
+
+        Of several streams one may be behind and another ahead, so that no sum tells what is folded here:
+        `folded_save` is the sum of the newest save that is known, and lies behind `here` in all of them.
+        """
+        if all(at <= here.get(stream, at) for stream, at in self.positions.items()):
+            return False
+        bound = folded_save if len(self.positions) > 1 else sum(here.values())
+        return max(self.newest, self.dropped) > bound
 
 
 class Snapshot:
@@ -115,6 +116,16 @@ class Snapshot:
                 found.records.setdefault(root, {})[kind, key] = record
         return found
 
+    def rootless(self, connection: sa.Connection, kinds: Iterable[str]) -> list[Key]:
+        """Records that a release has saved which knows of no roots: only in version 1 are its rows ours."""
+        if self.fold_version != 1:
+            return []
+        c = SNAPSHOTS.c
+        query = sa.select(c.kind, c.id).where(
+            c.owner == self._rows, c.root.is_(None), c.kind.in_(list(kinds))
+        )
+        return [(kind, self._types[kind][0](id)) for kind, id in connection.execute(query)]
+
     def _dropped(self, connection: sa.Connection) -> int:
         query = sa.select(SNAPSHOTS.c.position).where(
             SNAPSHOTS.c.owner == self._rows, SNAPSHOTS.c.kind == DROPPED, SNAPSHOTS.c.id == ""
@@ -153,7 +164,7 @@ class Snapshot:
         roots = roots or {}
         self._move(connection, away, 1)
         self._move(connection, {roots[key] for key in records if key in roots}, 0)
-        at = positions.get(subjects.CONTROL, 0)
+        at = sum(positions.values())
         rows = [
             _row(self._rows, kind, str(id), record, roots.get((kind, id)), at)
             for (kind, id), record in records.items()

@@ -125,6 +125,12 @@ class DatabaseSaver:
         """Folded portions that are not saved, with the positions that they came to."""
         self._events: list[Recorded] = []
         self._positions: dict[str, int] = {}
+        self._saves: deque[Mapping[str, int]] = deque()
+        """Where several streams are folded: what was saved, and is not known to be folded here, in order."""
+        self._folded_save = 0
+        self._strays: list[Key] = []
+        """Records in the database that lack the roots they belong to: a release saved them that has none."""
+        self._state: Any = None
         self.saved: dict[str, int] = {}
         """By stream, the position up to which everything is in the database."""
         self.behind = Behind()
@@ -156,7 +162,8 @@ class DatabaseSaver:
     async def load(self) -> tuple[Any, dict[str, int]]:
         if self._empty is not None:
             await self._database.write(self._begin_again_after_others)
-        state, positions = await self._loaded()
+        state, positions, strays = await self._loaded()
+        self._state = state
         self.saved = dict(positions)
         self._records, self._events, self._away = {}, [], {}
         self._portions.clear()
@@ -167,12 +174,50 @@ class DatabaseSaver:
             # Loaded anew: whatever somebody waits for may have happened in between.
             for listener in self._listeners:
                 listener(every_key(state))
+        self._saves.clear()
+        self._folded_save = sum(positions.values())
+        self._adopt(strays)
         return state, positions
 
-    async def _loaded(self) -> tuple[Any, dict[str, int]]:
+    def _adopt(self, strays: list[Key]) -> None:
+        """Have records saved again, with their roots, before any of these is let go of."""
+        self._strays = strays
+        # What is not loaded was saved since, by another: the next start has it.
+        known = {key: one for key in strays if (one := dict.get(getattr(self._state, key[0]), key[1]))}
+        if not known or self.roots is None:
+            return
+        self._folded += 1
+        for key, record in known.items():
+            root = self.roots.root_of(self._state, key)
+            self._records.setdefault(key, _Unsaved(record, root, self._folded))
+        self._portions.append((self._folded, dict(self._positions)))
+        self.behind.known(self._folded)
+        self._work.set()
+
+    def _stray(self, connection: sa.Connection, state: Any) -> list[Key]:
+        """Records without roots; what else belongs to these is loaded, wherever it lay."""
+        if self.roots is None:
+            return []
+        found = {
+            key: self.roots.root_of(state, key) for key in self._snapshot.rootless(connection, self.roots.of)
+        }
+        strays = [key for key, root in found.items() if root is not None]
+        whole = {root for root in found.values() if root is not None}
+        for records in self._snapshot.pages(connection, (), whole).records.values() if whole else ():
+            away = [key for key in records if dict.get(getattr(state, key[0]), key[1]) is None]
+            for table, id in away:
+                getattr(state, table)[id] = records[table, id]
+            self.roots.index(state, away)
+        return strays
+
+    async def _loaded(self) -> tuple[Any, dict[str, int], list[Key]]:
+        def work(connection: sa.Connection) -> tuple[Any, dict[str, int], list[Key]]:
+            state, positions = self._snapshot.load(connection)
+            return state, positions, self._stray(connection, state)
+
         while True:
             try:
-                return await self._database.read(self._snapshot.load)
+                return await self._database.read(work)
             except sa.exc.OperationalError as error:
                 if not self._folded:
                     raise
@@ -201,8 +246,19 @@ class DatabaseSaver:
         return self._folded
 
     def is_kept(self, portion: int) -> bool:
-        """Whether all up to a portion is in the database, whoever has written it."""
-        return self._kept.position >= portion
+        """Whether all up to a portion is in the database, whoever has written it, under its root."""
+        return not self._strays and self._kept.position >= portion
+
+    def newest_folded_save(self) -> int:
+        """Of what was saved and is folded here, in all streams, the newest: the sum of its positions."""
+        while self._saves and _covers(self._positions, self._saves[0]):
+            self._folded_save = sum(self._saves.popleft().values())
+        return self._folded_save
+
+    def _heard_of(self, saved: Mapping[str, int]) -> None:
+        if len(saved) > 1 and (not self._saves or self._saves[-1] != saved):
+            self._saves.append(saved)
+            self.newest_folded_save()
 
     def let_go(self, root: str) -> None:
         """A root has left the memory, and all of it is saved."""
@@ -271,7 +327,8 @@ class DatabaseSaver:
 
     async def _follow(self) -> None:
         """Let go of what another replica has written already."""
-        stored = await self._database.read(self._snapshot.positions)
+        stored, self._strays = await self._database.read(self._stored)
+        self._heard_of(stored)
         self._events = [e for e in self._events if e.position > stored.get(e.stream, 0)]
         while self._portions and _covers(stored, self._portions[0][1]):
             self._kept.move(self._portions.popleft()[0])
@@ -283,6 +340,12 @@ class DatabaseSaver:
         self.behind.begin_again()
         self._room.set()
         await asyncio.sleep(SAVE_EVERY_S)
+
+    def _stored(self, connection: sa.Connection) -> tuple[dict[str, int], list[Key]]:
+        """What another replica has come to, and what it saved without roots."""
+        strays = self._snapshot.rootless(connection, self.roots.of) if self.roots is not None else []
+        rooted = [key for key in strays if self.roots and self.roots.root_of(self._state, key) is not None]
+        return self._snapshot.positions(connection), rooted
 
     async def _save(self) -> bool:
         """Whether what was folded is stored; not, when another replica is ahead in any stream."""
@@ -321,6 +384,10 @@ class DatabaseSaver:
         if self._overtaken:
             return False
         self._tidied = True
+        self._heard_of(positions)
+        if self._strays:
+            # Those that are left were saved by whoever led before.
+            self._adopt((await self._database.read(self._stored))[1])
         self._measures.committed(time.perf_counter() - began)
         self.saved = positions
         self.behind.done(folded)

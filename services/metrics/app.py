@@ -13,6 +13,7 @@ from services.kit.script_questions import News, hear_scripts
 from services.metrics.answers import ANSWERS
 from services.metrics.commands import COMMANDS
 from services.metrics.domain import State, evolve
+from services.metrics.domain.roots import ROOTS
 from services.metrics.logs.reading import read_logs
 from services.metrics.measures import Counted
 from services.metrics.news import say_refusals
@@ -37,6 +38,7 @@ RULES = Rules(
         subjects.LOGS: (),
     },
     decode={subjects.REPORTS: read_reports, subjects.LOGS: read_logs},
+    roots=ROOTS,
 )
 
 

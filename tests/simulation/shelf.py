@@ -85,6 +85,9 @@ class ShelfSnapshot:
                 tables[kind][self._types[kind][0](key)] = self.decoded(kind, body)
         return self._state(**tables), dict(shelf.positions)
 
+    def rootless(self, shelf, kinds):
+        return []
+
     def pages(self, shelf, keys, roots, known):
         wanted = set(roots) | {shelf.roots[k, str(i)][0] for k, i in keys if (k, str(i)) in shelf.roots}
         found = Pages(dict(shelf.positions), shelf.dropped)
@@ -111,9 +114,9 @@ class ShelfSnapshot:
                 continue
             shelf.records[kind, str(key)] = msgspec.json.encode(record)
             if (kind, key) in roots:
-                shelf.roots[kind, str(key)] = roots[kind, key], False, positions["CONTROL"]
+                shelf.roots[kind, str(key)] = roots[kind, key], False, sum(positions.values())
         shelf.positions.update(positions)
-        shelf.dropped = positions["CONTROL"] if dropped else shelf.dropped
+        shelf.dropped = sum(positions.values()) if dropped else shelf.dropped
         return True
 
     def _move(self, shelf, roots, away):

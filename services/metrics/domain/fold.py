@@ -50,8 +50,8 @@ def _judged(state: State, event: Judged, position: int) -> Iterable[Key]:
 
 def _log(state: State, event: Judged, batch: LogLines, position: int) -> Iterable[Key]:
     key = source_key(batch)
-    known = state.sources.get(key)
     counted = batch.offset >= 0
+    known = state.sources.get(key) if counted else None
     fresh = not counted or known is None or batch.offset > known.offset
     taken = fresh and not _is_gone(state, batch.task_id)
     # How far a source has come is a matter of LOGS alone, whenever it was decided to keep lines no longer.
@@ -104,7 +104,9 @@ def _stated(state: State, event: metrics.Validated | metrics.ReportRefused) -> I
 
 
 def _trial_ended(state: State, event: searcher.TrialEnded) -> Iterable[Key]:
-    state.ended[event.trial_id] = Ended(event.trial_id)
+    # Looked for before it is put: what else is known of it comes with it.
+    if event.trial_id not in state.ended:
+        state.ended[event.trial_id] = Ended(event.trial_id)
     yield "ended", event.trial_id
 
 

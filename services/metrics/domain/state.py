@@ -72,6 +72,16 @@ class Judged:
     pieces: list[Piece] = field(default_factory=list)
     archive: Archive | None = None
 
+    @property
+    def trial_id(self) -> int | None:
+        """The trial that reports; None for log lines."""
+        return None if isinstance(self.batch, LogLines) else self.batch.trial_id
+
+    @property
+    def source(self) -> str | None:
+        """Where log lines that are counted come from, as `source_key` has it; None for all else."""
+        return source_key(self.batch) if isinstance(self.batch, LogLines) and self.batch.offset >= 0 else None
+
 
 class Kind(msgspec.Struct, frozen=True):
     """Reports of a group that carried the same names, and the steps that they were made at."""
@@ -207,7 +217,7 @@ class State:
 
     def __post_init__(self) -> None:
         self.groups_of = SortedKeys((int(key.partition("/")[0]), key) for key in self.groups)
-        self.sources_of = SortedKeys(_source_place(key) for key in self.sources)
+        self.sources_of = SortedKeys(source_place(key) for key in self.sources)
 
     def put_group(self, trial_id: int, key: str, group: Group) -> Iterable[Key]:
         """Keep what is remembered of a group of a trial's reports."""
@@ -219,12 +229,14 @@ class State:
     def put_source(self, key: str, source: Source) -> Iterable[Key]:
         """Keep how far a source has come."""
         if key not in self.sources:
-            self.sources_of.add(*_source_place(key))
+            self.sources_of.add(*source_place(key))
         self.sources[key] = source
         yield "sources", key
 
     def drop_sources(self, experiment_id: int, *task: str) -> Iterable[Key]:
         """Forget the sources of one task of an experiment, or of all."""
+        # Whoever looks for one of them has all of them loaded.
+        self.sources.get(no_source(experiment_id, *task))
         for place in list(self.sources_of.scan(experiment_id, *task)):
             self.sources_of.discard(*place)
             del self.sources[place[-1]]
@@ -281,7 +293,13 @@ def source_key(batch: LogLines) -> str:
     return f"{batch.allocation_id} {batch.worker_id} {batch.source}"
 
 
-def _source_place(key: str) -> tuple[int, str, str]:
+def no_source(experiment_id: int, task_id: str = "") -> str:
+    """A key that no source has, in one place with those of an experiment, or of a task of no experiment."""
+    return f"{task_id or f'{experiment_id}.'}. "
+
+
+def source_place(key: str) -> tuple[int, str, str]:
+    """Experiment, task and key of a source; tasks of no experiment have 0 for it."""
     task = key.partition(" ")[0].rpartition(".")[0]
     owner, dot, _ = task.partition(".")
     of_experiment = dot and owner.isdecimal() and len(owner) < LONGEST_ID

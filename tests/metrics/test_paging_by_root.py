@@ -1,0 +1,330 @@
+"""What is remembered of trials comes and goes: whoever pages, however far behind, has the fold from zero."""
+
+import asyncio
+import contextlib
+
+import msgspec
+import pytest
+import sqlalchemy as sa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from det_contracts import codec, subjects
+from det_contracts.events import metrics, searcher
+from det_contracts.reports import LogBatch, ReportBatch
+from services.kit import pager
+from services.kit.database import POSITIONS, SNAPSHOTS
+from services.kit.log import Draft
+from services.kit.log_memory import MemoryLog
+from services.kit.records import read_event
+from services.kit.roots import loaded
+from services.kit.runner import Runner
+from services.kit.snapshot_store import DatabaseSaver
+from services.metrics.app import RULES
+from services.metrics.domain import State
+from tests.fixtures.databases import open_sqlite
+from tests.metrics.world import lines, reports, validation
+
+TRIALS, EXPERIMENTS = 12, 4
+STREAMS = (subjects.CONTROL, subjects.REPORTS, subjects.LOGS)
+
+
+class Gated(MemoryLog):
+    """Tells a reader nothing of the streams that are shut."""
+
+    def __init__(self, log):
+        self.__dict__ = log.__dict__
+        self.gates = {stream: asyncio.Event() for stream in STREAMS}
+        self.open(*STREAMS)
+
+    def open(self, *streams):
+        for stream in streams:
+            self.gates[stream].set()
+
+    def shut(self, *streams):
+        for stream in streams:
+            self.gates[stream].clear()
+
+    @contextlib.asynccontextmanager
+    async def read(self, stream, *, after, subjects=()):
+        async with super().read(stream, after=after, subjects=subjects) as feed:
+            found = feed.batch
+
+            async def batch():
+                await self.gates[stream].wait()
+                taken = await found()
+                await self.gates[stream].wait()
+                return taken
+
+            feed.batch = batch
+            yield feed
+
+
+class Replica:
+    def __init__(self, database, log, leads, roots=RULES.roots):
+        self.leads = leads
+        self.saver = DatabaseSaver(database, "metrics", State, leading=lambda: self.leads, roots=roots)
+        self.runner = Runner(RULES, log, self.saver, leading=lambda: self.leads)
+
+    @property
+    def state(self):
+        return self.runner.state
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch):
+    monkeypatch.setattr(pager, "ROOM", 3)
+    monkeypatch.setattr("services.kit.snapshot_store.SAVE_EVERY_S", 0.001)
+    monkeypatch.setattr("services.kit.log_memory.READ_LIMIT", 7)
+
+
+@pytest.fixture
+def database(tmp_path):
+    found = open_sqlite(tmp_path / "metrics.db", "metrics")
+    yield found
+    found.close()
+
+
+@contextlib.asynccontextmanager
+async def running(*replicas):
+    tasks = [asyncio.create_task(one.runner.run()) for one in replicas]
+    try:
+        yield
+        assert not any(task.done() for task in tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
+def experiment_of(trial):
+    return 1 + trial % EXPERIMENTS
+
+
+def of_trial(trial, what, number):
+    experiment = experiment_of(trial)
+    match what:
+        case "report":
+            found = validation([number], loss=[number / 7])
+            return reports(found, trial=trial, experiment=experiment, number=number)
+        case "again":
+            return reports(validation([1], loss=[0.5]), trial=trial, experiment=experiment, number=0)
+        case "lines":
+            return lines("a line", task=f"{experiment}.t{trial}", offset=number)
+        case "own lines":
+            return lines("a line", task=f"shell-{trial}", offset=number)
+        case "ended":
+            return searcher.TrialEnded(trial_id=trial, state="COMPLETED", restarts=0, reason="")
+        case "settled":
+            return metrics.Settled(trial_id=trial, reason="all is judged")
+        case "deleted":
+            all = tuple(one for one in range(1, TRIALS + 1) if experiment_of(one) == experiment)
+            return searcher.TrialsDeleted(experiment, all, tuple(f"{experiment}.t{one}" for one in all), "")
+        case "deleted at once":
+            all = tuple(one for one in range(1, TRIALS + 1) if experiment_of(one) == experiment)
+            return searcher.ExperimentDeleted(experiment, "DELETED", "", all)
+
+
+async def append(log, one, number):
+    if isinstance(one, ReportBatch | LogBatch):
+        kind = subjects.reports(one.trial_id) if isinstance(one, ReportBatch) else subjects.logs(one.task_id)
+        await log.append(Draft(kind, msgspec.json.encode(one), f"m{number}"))
+    else:
+        body = codec.encode(one, id=f"m{number}", actor="t", at=0.0)
+        await log.append(Draft(codec.subject_of(one), body, f"m{number}"))
+
+
+async def until(true):
+    async with asyncio.timeout(60):
+        while not true():
+            await asyncio.sleep(0.001)
+
+
+async def at_rest(log, *replicas, streams=STREAMS):
+    """Until these have folded all of some streams, and nothing is decided any more."""
+
+    def still():
+        ends = {stream: len(log.streams[stream]) for stream in streams}
+        return all(one.runner.positions[stream] == end for one in replicas for stream, end in ends.items())
+
+    for _ in range(5):
+        await until(still)
+        await asyncio.sleep(0.002)
+
+
+async def saved(log, leader):
+    await leader.saver.reach(leader.runner.positions[subjects.CONTROL])
+
+
+def from_zero(log):
+    state = State()
+    for stream in STREAMS:
+        read = RULES.decode.get(stream, read_event)
+        for message in log.streams[stream]:
+            tuple(RULES.evolve(state, read(message, stream)))
+    return state
+
+
+def look_at(state, right):
+    """Every record, loaded as a rule would load it; and what the indexes say of what is loaded."""
+    for table in ("trials", "groups", "findings", "ended", "settled", "dropped", "sources"):
+        for id in {*getattr(right, table), *dict(getattr(state, table))}:
+            assert getattr(state, table).get(id) == getattr(right, table).get(id), (table, id)
+        assert dict(getattr(state, table)) == dict(getattr(right, table))
+    assert state.gone == right.gone
+    assert list(state.groups_of) == list(right.groups_of)
+    assert list(state.sources_of) == list(right.sources_of)
+
+
+WHAT = st.sampled_from(
+    [*["report", "lines"] * 3, "again", "own lines", *["ended", "settled"] * 3, "deleted", "deleted at once"]
+)
+STEPS = st.lists(st.tuples(st.integers(1, TRIALS), WHAT), max_size=60)
+
+
+@given(STEPS, STEPS, STEPS, st.sets(st.sampled_from(STREAMS), min_size=1))
+@settings(max_examples=10, deadline=None)
+def test_a_follower_behind_in_some_streams_ends_with_the_fold_from_zero(
+    tmp_path_factory, before, behind, after, shut
+):
+    async def work(database):
+        log, numbers = MemoryLog(), iter(range(1, 1_000))
+        gated = Gated(log)
+        leader, follower = Replica(database, log, leads=True), Replica(database, gated, leads=False)
+
+        async def lived(steps):
+            for trial, what in steps:
+                number = next(numbers)
+                await append(log, of_trial(trial, what, number), number)
+                await asyncio.sleep(0)
+
+        async with running(leader, follower):
+            await lived(before)
+            await at_rest(log, leader, follower)
+            gated.shut(*shut)
+            await lived(behind)
+            await at_rest(log, leader)
+            await saved(log, leader)
+            await at_rest(log, follower, streams=set(STREAMS) - shut)
+            gated.open(*STREAMS)
+            await lived(after)
+            await at_rest(log, leader, follower)
+            right = from_zero(log)
+            look_at(leader.state, right)
+            look_at(follower.state, right)
+            await saved(log, leader)
+            leader.leads, follower.leads = False, True
+            follower.runner.lead()
+            await lived([(1, "report"), (2, "lines"), (3, "ended")])
+            await at_rest(log, leader, follower)
+            await saved(log, follower)
+            fresh = Replica(database, log, leads=False)
+            async with running(fresh):
+                await at_rest(log, fresh)
+                right = from_zero(log)
+                for one in (leader, follower, fresh):
+                    look_at(one.state, right)
+
+    database = open_sqlite(tmp_path_factory.mktemp("paged") / "metrics.db", "metrics")
+    try:
+        asyncio.run(work(database))
+    finally:
+        database.close()
+
+
+async def some_trials(log, count):
+    """So many trials that have reported, written lines and ended; all of it is judged."""
+    for trial in range(1, count + 1):
+        for place, what in enumerate(("report", "lines", "ended", "settled")):
+            await append(log, of_trial(trial, what, trial), 10 * trial + place)
+
+
+def test_what_is_settled_leaves_and_a_start_leaves_it_where_it_is(database):
+    async def work():
+        log = MemoryLog()
+        leader = Replica(database, log, leads=True)
+        async with running(leader):
+            await some_trials(log, TRIALS)
+            await append(log, of_trial(TRIALS + 1, "report", 1), 1_000)
+            await at_rest(log, leader)
+            await saved(log, leader)
+            await append(log, of_trial(TRIALS + 1, "report", 2), 1_001)
+            await at_rest(log, leader)
+            await saved(log, leader)
+            assert loaded(leader.state.trials, 1) is None
+            # Who lives on stays, however little room there is.
+            assert loaded(leader.state.trials, TRIALS + 1) is not None
+        fresh = Replica(database, log, leads=False)
+        async with running(fresh):
+            await at_rest(log, fresh)
+            assert loaded(fresh.state.trials, 1) is None
+            assert fresh.runner.pager.brought == 0
+            look_at(fresh.state, from_zero(log))
+
+    asyncio.run(work())
+
+
+def test_what_a_release_has_saved_that_pages_nothing_is_found_under_its_root(database):
+    """Rows without roots, some beside others that have theirs and are away: as after going back once."""
+
+    async def work():
+        log = MemoryLog()
+        before = Replica(database, log, leads=True, roots=None)
+        async with running(before):
+            await some_trials(log, TRIALS)
+            await at_rest(log, before)
+            await saved(log, before)
+        with database.engine.begin() as connection:
+            c = SNAPSHOTS.c
+            connection.execute(
+                sa.update(SNAPSHOTS).where(c.kind == "trials", c.id == "1").values(root="1", away=1)
+            )
+            assert connection.scalar(sa.select(sa.func.count()).where(c.kind == "groups", c.root.is_(None)))
+        this = Replica(database, log, leads=True)
+        async with running(this):
+            await at_rest(log, this)
+            await saved(log, this)
+            for number in (1, 2, 3):
+                await append(log, of_trial(TRIALS + 1, "report", number), 1_000 + number)
+                await at_rest(log, this)
+                await saved(log, this)
+            assert loaded(this.state.trials, 1) is None
+            look_at(this.state, from_zero(log))
+        with database.engine.begin() as connection:
+            kinds = list(RULES.roots.of)
+            rootless = sa.select(sa.func.count()).where(
+                SNAPSHOTS.c.root.is_(None), SNAPSHOTS.c.kind.in_(kinds)
+            )
+            assert connection.scalar(rootless) == 0
+            assert set(connection.scalars(sa.select(POSITIONS.c.stream))) == set(STREAMS)
+
+    asyncio.run(work())
+
+
+def test_a_follower_that_is_behind_meets_new_trials_without_loading_all_anew(database, monkeypatch):
+    """Another saves without a pause: what was never saved was not otherwise before."""
+
+    async def work():
+        log = MemoryLog()
+        gated = Gated(log)
+        leader, follower = Replica(database, log, leads=True), Replica(database, gated, leads=False)
+        async with running(leader, follower):
+            await some_trials(log, 3)
+            await at_rest(log, leader, follower)
+            await saved(log, leader)
+            await until(lambda: follower.saver.is_kept(follower.saver.folded))
+            faults = []
+            monkeypatch.setattr(follower.runner, "_fault", faults.append)
+            gated.shut(subjects.LOGS)
+            for trial in range(4, TRIALS):
+                await append(log, of_trial(trial, "lines", 1), 100 + trial)
+                await append(log, of_trial(trial, "report", 1), 200 + trial)
+                await at_rest(log, leader)
+                await saved(log, leader)
+                await at_rest(log, follower, streams={subjects.REPORTS})
+            gated.open(subjects.LOGS)
+            await at_rest(log, follower)
+            assert set(dict(follower.state.trials)) >= set(range(4, TRIALS))
+            assert faults == []
+
+    asyncio.run(work())
