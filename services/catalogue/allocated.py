@@ -53,18 +53,22 @@ class Held(NamedTuple):
 
 
 async def held(
-    state: State, after: float, before: float, now: float, seen: Callable[[str], bool]
+    state: State,
+    runs: Iterable[Allocation],
+    after: float,
+    before: float,
+    now: float,
+    seen: Callable[[Allocation], bool],
 ) -> list[Held]:
-    """Runs that held slots at any time from `after` to `before`, in the order of their begin."""
+    """Those of some runs that held slots at a time from `after` to `before`, in the order of their begin."""
     found = []
-    for number, id in enumerate(list(state.allocations), 1):
+    for number, one in enumerate(runs, 1):
         if number % BATCH == 0:
             await asyncio.sleep(0)
-        one = state.allocations.get(id)
-        if one is None or one.started_at is None or not one.members:
+        if one.started_at is None or not one.members:
             continue
         first, last = max(one.started_at, after), min(one.ended_at or max(now, one.started_at), before)
-        if first < last and seen(id):
+        if first < last and seen(one):
             found.append(_held(state, one, first, last))
     return sorted(found, key=lambda one: (one.began, one.id))
 

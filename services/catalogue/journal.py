@@ -33,7 +33,7 @@ async def entries(
         async with journal.read(subjects.CONTROL, after=min(after, last)) as feed:
             while True:
                 batch = await feed.batch()
-                found = _told(batch.messages, catalogue)
+                found = await _told(batch.messages, catalogue)
                 if not follow:
                     found = [one for one in found if int(one["logEntry"]["id"]) <= last]
                 found = found[:left] if limit else found
@@ -46,14 +46,15 @@ async def entries(
         raise unavailable(f"the log cannot be read just now: {error!r}; try again") from error
 
 
-def _told(messages: Sequence[Stored], catalogue: Catalogue) -> list[dict[str, Any]]:
+async def _told(messages: Sequence[Stored], catalogue: Catalogue) -> list[dict[str, Any]]:
     history = History()
-    history.trial_of = {id: one.trial_id for id, one in catalogue.state.allocations.items()}
+    all = [one for one in map(decoded, messages) if one is not None and not isinstance(one.event, Decision)]
+    named = {id for one in all if (id := getattr(one.event, "allocation_id", None))}
+    await catalogue.bring(("allocations", id) for id in named)
+    runs = (catalogue.state.allocations.get(id) for id in named)
+    history.trial_of = {one.id: one.trial_id for one in runs if one is not None}
     found = []
-    for message in messages:
-        recorded = decoded(message)
-        if recorded is None or isinstance(recorded.event, Decision):
-            continue
+    for recorded in all:
         said = words(recorded.event, history)
         because = f": {said.reason}" if said.reason else ""
         text = f"{said.what}{because} [{recorded.actor}]"

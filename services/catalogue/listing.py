@@ -84,6 +84,15 @@ def trials(
     return _page(connection, TRIALS, conditions, column, window, span)
 
 
+def trial_ids(connection: sa.Connection, experiment_ids: Sequence[int]) -> dict[int, list[int]]:
+    """The trials of some experiments, each in order."""
+    c, found = TRIALS.c, {id: list[int]() for id in experiment_ids}
+    query = sa.select(c.experiment_id, c.id).where(c.experiment_id.in_(experiment_ids)).order_by(c.id)
+    for experiment_id, id in connection.execute(query):
+        found[experiment_id].append(id)
+    return found
+
+
 def checkpoints(
     connection: sa.Connection,
     states: Sequence[str],

@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from det_contracts.envelope import Recorded, Unknown
-from services.catalogue import audit
+from services.catalogue import audit, runs
 from services.catalogue.columns import checkpoints, experiments, trials
 from services.catalogue.columns.column import Columns, row, tables_columns
 from services.kit.database import upsert
@@ -39,11 +39,12 @@ def project(connection: sa.Connection, records: Mapping[Key, Any], events: Seque
             connection.execute(sa.delete(table).where(key == gone))
     upsert(connection, UNREADABLE, [_passed_over(one) for one in events if _is_unreadable(one)])
     upsert(connection, audit.AUDIT, audit.rows(events))
+    runs.write(connection, records)
 
 
 def empty(connection: sa.Connection) -> None:
     """Take all rows out: they are written again from the log."""
-    for table in (EXPERIMENTS, TRIALS, CHECKPOINTS, UNREADABLE, audit.AUDIT):
+    for table in (EXPERIMENTS, TRIALS, CHECKPOINTS, UNREADABLE, audit.AUDIT, runs.RUNS):
         connection.execute(sa.delete(table))
 
 

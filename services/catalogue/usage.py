@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,25 +15,20 @@ HOUR_S = 3600.0
 DAY_S = 24 * HOUR_S
 NOBODY = "(none)"
 HIDDEN = "in another workspace"
-Seen = Callable[[str], bool]
-"""Whether a run may be seen, by its allocation."""
+BEFORE_GOING_S = 1.0
+"""What ended so long before its worker was gone, at most, is what that ran last."""
+Seen = Callable[[Allocation], bool]
+"""Whether a run may be seen."""
 
 
-def _since(state: State, since: float) -> Iterable[Allocation]:
-    """Runs that held slots at some time after `since`."""
-    for one in state.allocations.values():
-        if one.started_at is not None and (one.ended_at is None or one.ended_at > since):
-            yield one
-
-
-def _everything(_: str) -> bool:
+def _everything(_: Allocation) -> bool:
     return True
 
 
-def strips(state: State, since: float, seen: Seen = _everything) -> list[dict[str, Any]]:
-    """What ran on each slot, in order of time; a slot that nothing ran on has no strip."""
+def strips(state: State, runs: Sequence[Allocation], seen: Seen = _everything) -> list[dict[str, Any]]:
+    """What ran on each slot, of some runs in order of time; a slot that nothing ran on has no strip."""
     found: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
-    for one in sorted(_since(state, since), key=lambda one: one.started_at or 0.0):
+    for one in runs:
         shown = _ran(state, one, seen)
         for part in one.members:
             for slot in part.slots:
@@ -55,7 +50,7 @@ def _ran(state: State, one: Allocation, seen: Seen) -> dict[str, Any]:
         "reason": one.reason,
     }
     hidden = {"name": HIDDEN, "experimentId": None, "trialId": None, "outcome": "", "reason": ""}
-    return told if seen(one.id) else told | hidden
+    return told if seen(one) else told | hidden
 
 
 def _name(state: State, one: Allocation) -> str:
@@ -66,10 +61,10 @@ def _name(state: State, one: Allocation) -> str:
     return task.name if task else one.task_id
 
 
-def by_day(state: State, since: float, now: float) -> list[dict[str, Any]]:
-    """Slot hours of each day (UTC) and user, with the labels of what ran; the newest day first."""
+def by_day(state: State, runs: Iterable[Allocation], since: float, now: float) -> list[dict[str, Any]]:
+    """Slot hours of each day (UTC) and user, with the labels of what ran since; the newest day first."""
     found: dict[tuple[str, str, str], float] = defaultdict(float)
-    for one in _since(state, since):
+    for one in runs:
         user, labels = _owner(state, one)
         for day, seconds in _days(max(one.started_at or now, since), one.ended_at or now):
             for label in labels:
@@ -97,8 +92,13 @@ def _days(start: float, end: float) -> Iterable[tuple[str, float]]:
         start = midnight
 
 
-def away(state: State, since: float, seen: Seen = _everything) -> list[dict[str, Any]]:
-    """Workers that left or were lost since then, with what became of what they ran last; the newest first."""
+def away(
+    state: State, runs: Sequence[Allocation], since: float, seen: Seen = _everything
+) -> list[dict[str, Any]]:
+    """Workers that left or were lost since then, with what became of what they ran last; the newest first.
+
+    `runs` are those that held slots at some time since `BEFORE_GOING_S` before.
+    """
     gone = sorted(
         (one for one in state.away.values() if one.gone_at is not None and one.gone_at > since),
         key=lambda one: -(one.gone_at or 0.0),
@@ -112,8 +112,9 @@ def away(state: State, since: float, seen: Seen = _everything) -> list[dict[str,
             "reason": one.gone_why,
             "runs": [
                 _ran(state, run, seen)
-                for run in _since(state, (one.gone_at or 0.0) - 1.0)
-                if any(part.worker_id == one.id for part in run.members)
+                for run in runs
+                if (run.ended_at is None or run.ended_at > (one.gone_at or 0.0) - BEFORE_GOING_S)
+                and any(part.worker_id == one.id for part in run.members)
                 and (run.started_at or 0.0) <= (one.gone_at or 0.0)
             ],
         }

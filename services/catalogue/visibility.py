@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TypeVar
 
-from services.catalogue.domain import Experiment, State
+from services.catalogue.domain import Allocation, Experiment, State
 from services.catalogue.rights import Directory
 from services.kit.authz.judge import permitted
 from services.people import places, tokens
@@ -67,6 +67,10 @@ class Sight:
             return True
         thing = Directory(self._state).thing("run", allocation_id)
         return thing is not None and thing.workspace_id in self._spaces
+
+    def held(self, one: Allocation) -> bool:
+        """Whether a run is seen of which the record is at hand, wherever its experiment lies."""
+        return self.experiment(one.experiment_id)
 
     def only(self, seen: Callable[[T], bool], found: Iterable[T]) -> list[T]:
         """Those of some things that are seen."""

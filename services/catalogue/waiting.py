@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from services.catalogue.domain import State
+from services.kit.roots import loaded
 from services.kit.rules import Key
 
 AT_ONCE = 200
@@ -117,5 +118,5 @@ def _concerned(state: State, key: Key) -> Iterator[Key]:
     kind, id = key
     if kind == "experiments":
         yield WITHIN, id
-    elif kind == "trials" and (trial := state.trials.get(id)) is not None:
+    elif kind == "trials" and (trial := loaded(state.trials, id)) is not None:
         yield WITHIN, trial.experiment_id

@@ -9,6 +9,7 @@ from det_contracts import subjects
 from services.catalogue import gathers
 from services.catalogue.catalogue import Catalogue
 from services.catalogue.domain import State, evolve
+from services.catalogue.domain.roots import ROOTS
 from services.catalogue.newest import Newest
 from services.catalogue.peers import Peers
 from services.catalogue.rights import Directory
@@ -49,11 +50,12 @@ REBUILD_PATIENCE_S = 600.0
 
 RULES = Rules(
     owner="gateway",
-    fold_version=4,
+    fold_version=5,
     state=State,
     evolve=evolve,
     react=lambda _, __: (),
     commands=judged({**COMMANDS, **gathers.COMMANDS}, Directory),
+    roots=ROOTS,
 )
 
 

@@ -94,11 +94,15 @@ class Pager(Generic[S]):
 
     async def bring(self, messages: Iterable[Any]) -> frozenset[Key]:
         """Have the records loaded that some events, commands or queries name; those there are none of."""
-        wanted = {key for one in messages for key in self._roots.names(one) if self._is_missing(key)}
+        return await self.fetch(key for one in messages for key in self._roots.names(one))
+
+    async def fetch(self, keys: Iterable[Key]) -> frozenset[Key]:
+        """Have some records loaded, with all of their roots; returns those there are none of."""
+        wanted = {key for key in keys if self._is_missing(key)}
         while wanted:
             changes = self.brought, self.left
-            keys, roots = self._sorted_out(wanted)
-            pages = self._checked(await self._asked(keys, roots))
+            unknown, roots = self._sorted_out(wanted)
+            pages = self._checked(await self._asked(unknown, roots))
             if changes == (self.brought, self.left):
                 self._put(pages)
                 break

@@ -9,7 +9,7 @@ An index is a function of the records and is not stored. Whoever puts or drops a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from heapq import merge
 from typing import Any
 
@@ -40,6 +40,10 @@ class SortedKeys:
     def add(self, *key: Any) -> None:
         """Add a tuple that is not there yet."""
         self._keys.add(key)
+
+    def update(self, keys: Collection[Key]) -> None:
+        """Add many tuples that are not there yet."""
+        self._keys.update(keys)
 
     def discard(self, *key: Any) -> None:
         """Remove a tuple, where it is there."""
@@ -103,6 +107,41 @@ class SortedKeys:
     def layer(self) -> SortedKeys:
         """A view that can be changed while this set stays as it is."""
         return _Layer(self)
+
+
+class LoadingKeys(SortedKeys):
+    """An index of records that may be away: whoever asks by a first place has what stands under it loaded.
+
+    Putting and discarding load nothing, and neither does a look at all that is loaded.
+    """
+
+    def __init__(self, load: Callable[[Any], object], keys: Iterable[Key] = ()) -> None:
+        """`load` looks for a record of the root that a first place stands for."""
+        super().__init__(keys)
+        self._load = load
+
+    def scan(self, *prefix: Any, after: Any = None) -> Iterator[Key]:
+        if prefix:
+            self._load(prefix[0])
+        return super().scan(*prefix, after=after)
+
+    def descending(self, *prefix: Any) -> Iterator[Key]:
+        if prefix:
+            self._load(prefix[0])
+        return super().descending(*prefix)
+
+    def ascending_from(self, key: Key, shared: int) -> Iterator[Key]:
+        self._load(key[0])
+        return super().ascending_from(key, shared)
+
+    def descending_from(self, key: Key, shared: int) -> Iterator[Key]:
+        self._load(key[0])
+        return super().descending_from(key, shared)
+
+    def count(self, *prefix: Any) -> int:
+        if prefix:
+            self._load(prefix[0])
+        return super().count(*prefix)
 
 
 class _Layer(SortedKeys):

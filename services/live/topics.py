@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from services.catalogue.domain import State
+from services.kit.roots import loaded
 from services.kit.rules import Key
 
 SERIES = ".series"
@@ -17,13 +18,13 @@ def topics_of(state: State, key: Key) -> Iterator[str]:
     match kind:
         case "experiments":
             yield from ("experiments", f"experiment.{id}")
-        case "trials" if id in state.trials:
-            yield from (f"trial.{id}", f"experiment.{state.trials[id].experiment_id}")
-        case "checkpoints" if id in state.checkpoints:
-            one = state.checkpoints[id]
+        # What moved is loaded, or gone.
+        case "trials" if (trial := loaded(state.trials, id)) is not None:
+            yield from (f"trial.{id}", f"experiment.{trial.experiment_id}")
+        case "checkpoints" if (one := loaded(state.checkpoints, id)) is not None:
             yield from (f"trial.{one.trial_id}", f"experiment.{one.experiment_id}")
-        case "allocations" if id in state.allocations:
-            yield from ("cluster", "queue", f"task.{state.allocations[id].task_id}")
+        case "allocations" if (run := loaded(state.allocations, id)) is not None:
+            yield from ("cluster", "queue", f"task.{run.task_id}")
         case "workers" | "away":
             yield "cluster"
         case "tasks" | "models" | "users" | "templates":

@@ -141,7 +141,7 @@ class Harness:
         self.loop = replica_of.loop if replica_of else asyncio.new_event_loop()
         self.journal = replica_of.journal if replica_of else MemoryLog()
         self.database = open_sqlite(folder / "gateway.db", "gateway")
-        saver = DatabaseSaver(self.database, "gateway", RULES.state, project=project)
+        saver = DatabaseSaver(self.database, "gateway", RULES.state, project=project, roots=RULES.roots)
         self.runner = Runner(RULES, self.journal, saver)
         self.peers = StandIn()
         self.peers.close = self.runner.command

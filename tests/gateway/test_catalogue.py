@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from det_contracts.events import searcher
+from services.catalogue import runs
 from services.catalogue.store import CHECKPOINTS, EXPERIMENTS, METADATA, TRIALS
 from services.gateway.app import RULES
 from services.kit import database, migrate
@@ -121,7 +122,12 @@ def test_what_scripts_and_workers_say_of_unknown_things_passes_by():
 def test_the_migration_makes_the_tables_that_the_code_means(tmp_path):
     opened = migrate.open_database(f"sqlite:///{tmp_path / 'a.db'}", "gateway")
     inspector = sa.inspect(opened.engine)
-    meant = {**METADATA.tables, "positions": database.POSITIONS, "snapshots": database.SNAPSHOTS}
+    meant = {
+        **METADATA.tables,
+        **runs.METADATA.tables,
+        "positions": database.POSITIONS,
+        "snapshots": database.SNAPSHOTS,
+    }
     for name, table in meant.items():
         found = {column["name"]: column["nullable"] for column in inspector.get_columns(name)}
         assert found == {column.name: bool(column.nullable) for column in table.columns}

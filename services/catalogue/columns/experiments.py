@@ -39,10 +39,6 @@ def _user(state: State, one: Experiment) -> str:
     return found.username if found else one.user
 
 
-def _searcher(state: State, one: Experiment) -> str:
-    return str(state.submissions[one.id].config["searcher"]["name"])
-
-
 C = Column[Experiment]
 COLUMNS = table_of(
     [
@@ -117,7 +113,7 @@ COLUMNS = table_of(
                 Kept("shown_state", sa.String),
             ),
         ),
-        C("searcherType", "Searcher", TEXT, within=_searcher),
+        C("searcherType", "Searcher", TEXT, lambda one: one.searcher),
         C(
             "resourcePool",
             "Resource pool",

@@ -11,10 +11,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
+import msgspec
+
 from det_contracts.problems import invalid
 from det_contracts.queries import TrialStatistics
 from services.catalogue.columns.experiments import COLUMNS
 from services.catalogue.domain import Experiment, State
+from services.kit.roots import loaded
 from services.kit.rules import Key
 
 Values = Mapping[int, Any]
@@ -126,7 +129,8 @@ def telling(one: Experiment) -> int | None:
 
 
 def _settled(state: State, one: Experiment) -> bool:
-    trial = state.trials.get(telling(one) or 0)
+    # What is away is settled.
+    trial = loaded(state.trials, telling(one) or 0)
     return one.ended_at is not None and (trial is None or trial.settled)
 
 
@@ -148,22 +152,21 @@ def _until_now(state: State, name: str, ended: Values) -> Values:
 def _getter(name: str) -> Getter:
     if name.startswith(HPARAM):
         path = name.removeprefix(HPARAM).split(".")
-        return lambda state, one: hyperparameter(state, one, path)
+        return lambda _, one: hyperparameter(one, path)
     column = COLUMNS[name]
     if column.moves:
         return lambda state, one: None if one.ended_at is None else column.value(state, one)
     return column.value
 
 
-def hyperparameter(state: State, one: Experiment, path: list[str]) -> Any:
+def hyperparameter(one: Experiment, path: list[str]) -> Any:
     """A constant of the configuration; of what is searched for, the best trial's."""
-    found = _within(state.submissions[one.id].config.get("hyperparameters"), path)
+    found = _within(msgspec.json.decode(one.hyperparameters), path)
     if not isinstance(found, dict):
         return _plain(found)
     if "val" in found:
         return _plain(found["val"])
-    best = state.trials.get(one.best_trial or (one.first_trial if one.trials == 1 else None) or 0)
-    return _plain(_within(best.hparams, path)) if best else None
+    return _plain(_within(msgspec.json.decode(one.point), path)) if one.point else None
 
 
 def _plain(value: Any) -> int | float | str | None:
@@ -177,9 +180,9 @@ def _within(found: Any, path: list[str]) -> Any:
     return found
 
 
-def hyperparameters(config: dict[str, Any]) -> Iterable[str]:
-    """Dotted names of what a configuration sets or searches for."""
-    return _names(config.get("hyperparameters") or {}, "")
+def hyperparameters(one: Experiment) -> Iterable[str]:
+    """Dotted names of what an experiment's configuration sets or searches for."""
+    return _names(msgspec.json.decode(one.hyperparameters), "")
 
 
 def _names(found: dict[str, Any], above: str) -> Iterable[str]:

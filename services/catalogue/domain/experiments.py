@@ -48,6 +48,8 @@ def created(state: State, recorded: Recorded) -> Iterable[Key]:
         unmanaged=event.unmanaged,
         created_at=recorded.at,
         reason=event.reason,
+        searcher=str(config["searcher"]["name"]),
+        hyperparameters=msgspec.json.encode(config.get("hyperparameters") or {}).decode(),
     )
     yield "submissions", id
     yield from put_experiment(state, fresh)

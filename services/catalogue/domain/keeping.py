@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from det_contracts.states import TERMINAL
+from services.catalogue.domain.indexes import open_place, ranked_place, score
 from services.catalogue.domain.state import (
     Allocation,
     Checkpoint,
@@ -25,67 +25,30 @@ from services.catalogue.domain.state import (
     validation_key,
 )
 from services.kit.rules import Key
-from services.kit.sorted_keys import Key as Place
-from services.kit.sorted_keys import SortedKeys
 
 replace = msgspec.structs.replace
-
-
-def index(state: State) -> None:
-    """Make the indexes of what lists are of from their records."""
-    trials, found = state.trials.values(), state.checkpoints.values()
-    state.trials_of = SortedKeys((one.experiment_id, one.id) for one in trials)
-    state.open_trials = SortedKeys(_places(_open_place(one) for one in trials))
-    state.ranked_trials = SortedKeys(_places(_ranked_place(state, one) for one in trials))
-    state.ranked = SortedKeys(_score(state, one) for one in state.validations.values())
-    state.reached = SortedKeys((one.trial_id, one.run, one.steps) for one in state.validations.values())
-    state.saved = SortedKeys((one.trial_id, one.number, one.uuid) for one in found)
-    state.saved_at = SortedKeys((one.trial_id, one.steps, one.number, one.uuid) for one in found)
-    allocations = state.allocations.values()
-    state.chores = SortedKeys((one.experiment_id, one.id) for one in allocations if one.trial_id is None)
-    state.live_of = SortedKeys((one.experiment_id, id) for id, one in state.live.items())
-    state.numbers = SortedKeys((one.model_id, one.number, id) for id, one in state.versions.items())
-    state.filed = SortedKeys((one.project_id, one.id) for one in state.experiments.values())
-    state.project_of = {one.id: one.project_id for one in state.experiments.values()}
-    state.models_in = SortedKeys((one.workspace_id, id) for id, one in state.models.items())
-    state.task_trials = {one.task_id: one.id for one in trials}
-    state.joined = {}
-    for key, share in state.shares.items():
-        allocation_id, _, number = key.rpartition("#")
-        state.joined[request_key(allocation_id, share.request_id)] = int(number)
-
-
-def _places(found: Iterable[Place | None]) -> Iterable[Place]:
-    return (place for place in found if place is not None)
-
-
-def _open_place(trial: Trial) -> Place | None:
-    return (trial.experiment_id, trial.id) if trial.own not in TERMINAL else None
-
-
-def _ranked_place(state: State, trial: Trial) -> Place | None:
-    if trial.best is None:
-        return None
-    return trial.experiment_id, signed(state.experiments[trial.experiment_id], trial.best.metric), trial.id
-
-
-def _score(state: State, one: Validation) -> Place:
-    experiment = state.experiments[state.trials[one.trial_id].experiment_id]
-    return one.trial_id, signed(experiment, one.metric), one.run, one.steps
-
-
-def signed(experiment: Experiment, metric: float) -> float:
-    """A metric so that smaller is better."""
-    return metric if experiment.smaller_is_better else -metric
 
 
 def put_experiment(state: State, changed: Experiment) -> Iterable[Key]:
     """Keep an experiment."""
     known = state.experiments.get(changed.id)
+    telling = telling_trial(changed)
+    if telling != (telling_trial(known) if known else None):
+        changed = replace(changed, point=_point(state, telling))
     state.filed.swap((known.project_id, known.id) if known else None, (changed.project_id, changed.id))
     state.project_of[changed.id] = changed.project_id
     state.experiments[changed.id] = changed
     yield "experiments", changed.id
+
+
+def telling_trial(one: Experiment) -> int | None:
+    """The trial whose hyperparameters stand for all: the best one, or the only one."""
+    return one.best_trial or (one.first_trial if one.trials == 1 else None)
+
+
+def _point(state: State, trial_id: int | None) -> str:
+    known = state.trials.get(trial_id) if trial_id is not None else None
+    return msgspec.json.encode(known.hparams).decode() if known is not None else ""
 
 
 def drop_experiment(state: State, id: int) -> Iterable[Key]:
@@ -105,12 +68,14 @@ def put_trial(state: State, changed: Trial) -> Iterable[Key]:
     """Keep a trial."""
     known = state.trials.get(changed.id)
     if known is None:
+        # What else there is of its experiment comes before it.
+        state.load(changed.experiment_id)
         state.trials_of.add(changed.experiment_id, changed.id)
         state.task_trials[changed.task_id] = changed.id
-    state.open_trials.swap(_open_place(known) if known else None, _open_place(changed))
+    state.open_trials.swap(open_place(known) if known else None, open_place(changed))
     if known is None or known.best != changed.best:
-        before = _ranked_place(state, known) if known else None
-        state.ranked_trials.swap(before, _ranked_place(state, changed))
+        before = ranked_place(state, known) if known else None
+        state.ranked_trials.swap(before, ranked_place(state, changed))
     state.trials[changed.id] = changed
     yield "trials", changed.id
 
@@ -136,21 +101,22 @@ def _forget_trial(state: State, known: Trial) -> Iterable[Key]:
     state.trials_of.discard(known.experiment_id, known.id)
     state.task_trials.pop(known.task_id, None)
     for places, place in (
-        (state.open_trials, _open_place(known)),
-        (state.ranked_trials, _ranked_place(state, known)),
+        (state.open_trials, open_place(known)),
+        (state.ranked_trials, ranked_place(state, known)),
     ):
         places.swap(place, None)
     del state.trials[known.id]
     yield "trials", known.id
     experiment = state.experiments[known.experiment_id]
-    yield from put_experiment(state, replace(experiment, trials=experiment.trials - 1))
+    point = "" if telling_trial(experiment) == known.id else experiment.point
+    yield from put_experiment(state, replace(experiment, trials=experiment.trials - 1, point=point))
 
 
 def put_validation(state: State, changed: Validation) -> Iterable[Key]:
     """Keep a validation in place of what the trial reported at these steps before."""
     key = validation_key(changed.trial_id, changed.steps)
     known = state.validations.get(key)
-    state.ranked.swap(_score(state, known) if known else None, _score(state, changed))
+    state.ranked.swap(score(state, known) if known else None, score(state, changed))
     before = (known.trial_id, known.run, known.steps) if known else None
     state.reached.swap(before, (changed.trial_id, changed.run, changed.steps))
     state.validations[key] = changed
@@ -160,7 +126,7 @@ def put_validation(state: State, changed: Validation) -> Iterable[Key]:
 def drop_validation(state: State, known: Validation) -> Iterable[Key]:
     """Forget a validation."""
     key = validation_key(known.trial_id, known.steps)
-    state.ranked.discard(*_score(state, known))
+    state.ranked.discard(*score(state, known))
     state.reached.discard(known.trial_id, known.run, known.steps)
     del state.validations[key]
     yield "validations", key
@@ -177,8 +143,10 @@ def put_checkpoint(state: State, changed: Checkpoint) -> Iterable[Key]:
 
 def open_allocation(state: State, allocation: Allocation) -> Iterable[Key]:
     """Keep an allocation that is not over."""
-    if allocation.trial_id is None and allocation.id not in state.allocations:
-        state.chores.add(allocation.experiment_id, allocation.id)
+    if allocation.id not in state.allocations:
+        state.runs_of.add(allocation.experiment_id, allocation.id)
+        if allocation.trial_id is None:
+            state.chores.add(allocation.experiment_id, allocation.id)
     if allocation.id not in state.live:
         state.live_of.add(allocation.experiment_id, allocation.id)
     state.allocations[allocation.id] = allocation
@@ -201,8 +169,8 @@ def drop_allocation(state: State, known: Allocation) -> Iterable[Key]:
     """Forget an allocation."""
     yield from close_allocation(state, known)
     del state.allocations[known.id]
-    if known.trial_id is None:
-        state.chores.discard(known.experiment_id, known.id)
+    state.runs_of.discard(known.experiment_id, known.id)
+    state.chores.discard(known.experiment_id, known.id)
 
 
 def put_share(state: State, allocation_id: str, peers: int, share: Share) -> Iterable[Key]:

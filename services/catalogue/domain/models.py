@@ -9,13 +9,13 @@ import msgspec
 from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints, metrics, trial
 from services.catalogue.domain.allocations import deletion_opened
+from services.catalogue.domain.indexes import signed
 from services.catalogue.domain.keeping import (
     drop_validation,
     put_checkpoint,
     put_experiment,
     put_trial,
     put_validation,
-    signed,
 )
 from services.catalogue.domain.state import (
     Checkpoint,

@@ -68,6 +68,11 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     checkpoints: int = 0
     """How many lie in the storage."""
     checkpoint_bytes: int = 0
+    searcher: str = ""
+    hyperparameters: str = ""
+    """Those of its configuration, as JSON: lists are filtered and sorted by them long after it has left."""
+    point: str = ""
+    """Those of the trial that tells of it, likewise: of the best one, or of the only one."""
 
 
 class Validation(msgspec.Struct, frozen=True):
@@ -322,20 +327,26 @@ class State(People):
     """(trial, steps, number, checkpoint)"""
     chores: SortedKeys = derived()  # noqa: RUF009
     """(experiment, allocation of a task that is no trial)"""
+    runs_of: SortedKeys = derived()  # noqa: RUF009
+    """(experiment, allocation)"""
     live_of: SortedKeys = derived()  # noqa: RUF009
     """(experiment, live allocation)"""
     numbers: SortedKeys = derived()  # noqa: RUF009
     """(model, number, version)"""
     task_trials: dict[str, int] = derived()  # noqa: RUF009
-    """Trial by its task."""
+    """Trial by its task; looking for one loads its experiment."""
     joined: dict[str, int] = derived()  # noqa: RUF009
     """Number of a share by its allocation and request: see `request_key`."""
 
     def __post_init__(self) -> None:
-        from services.catalogue.domain.keeping import index
+        from services.catalogue.domain.indexes import index
 
         super().__post_init__()
         index(self)
+
+    def load(self, experiment_id: int) -> None:
+        """Have all of an experiment loaded, wherever it lies: its number alone is the id of no allocation."""
+        self.allocations.get(str(experiment_id))
 
 
 def share_key(allocation_id: str, number: int) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from fastapi import Request
 
 from services.catalogue.domain import State
@@ -11,6 +13,7 @@ from services.kit.authz import acting
 from services.kit.authz.judge import Wish, forbidden
 from services.kit.authz.permissions import Kind
 from services.kit.authz.routes import PARAMETER, needed
+from services.kit.roots import Key
 from services.people import sessions, tokens
 from services.web import tickets
 from services.web.paced import PLACE
@@ -40,6 +43,7 @@ class Guard:
         if permission == "anybody" or ticket or keyed:
             await place.take(stranger_at(visit.address))
             return
+        await visit.catalogue.bring(_keys(request.path_params))
         session = visit.session()
         await place.take(sessions.client_of(session))
         # Meanwhile it may have been closed.
@@ -53,6 +57,29 @@ class Guard:
         judge(visit.catalogue.state, session, *request.state.wishes)
         if permission == "speak" and session.allocation:
             _own_run(visit.catalogue.state, session, kind, id)
+
+
+def _keys(named: Mapping[str, str]) -> Iterator[Key]:
+    """The records that a path names: they are read before anybody looks for them, while others go on."""
+    for name, table in _TABLES.items():
+        text = named.get(name, "")
+        if table == "trials" and text.isdecimal():
+            yield table, int(text)
+        elif table != "trials" and text:
+            yield table, text
+    if (id := named.get("experiment_id", "")).isdecimal():
+        yield "submissions", int(id)
+    if owner := named.get("task_id", "").partition(".")[0]:
+        yield "allocations", owner
+
+
+_TABLES = {
+    "trial_id": "trials",
+    # Its number alone stands for all that belongs to an experiment.
+    "experiment_id": "allocations",
+    "allocation_id": "allocations",
+    "uuid": "checkpoints",
+}
 
 
 def _named(request: Request, kind: Kind) -> str | None:

@@ -29,7 +29,7 @@ def _of_finding(_: State, key: str) -> str:
 
 
 def _of_source(_: State, key: str) -> str:
-    experiment_id, task_id, _ = source_place(key)
+    experiment_id, task_id, _key = source_place(key)
     return f"{OF_TASK}{task_id}" if experiment_id == NO_EXPERIMENT else f"{OF_EXPERIMENT}{experiment_id}"
 
 

@@ -17,23 +17,29 @@ from services.people import users
 
 
 def experiment(
-    one: Experiment, state: State, *, progress: float | None = None, waits: str = "", lean: bool = False
+    one: Experiment,
+    state: State,
+    trial_ids: list[int],
+    *,
+    progress: float | None = None,
+    waits: str = "",
+    lean: bool = False,
 ) -> dict[str, Any]:
-    """An experiment; `waits` says why it waits for slots, where that is known.
+    """An experiment with its trials; `waits` says why it waits for slots, where that is known.
 
     `lean` leaves out the configuration, which is most of the answer and of the work for it.
     """
-    submission = state.submissions[one.id]
+    submission = None if lean else state.submissions[one.id]
     user = users.named(state, one.user)
     beside: Beside = {
         "stateReason": waits if waits and experiment_state(one) == "QUEUED" else one.reason,
-        "trialIds": list(state.trials_of.ids(one.id)),
+        "trialIds": trial_ids,
         "displayName": user.display_name if user else "",
         "userId": user.id if user else None,
         "jobId": ids.job_id(one.id),
         "progress": progress if one.ended_at is None else None,
-        "config": {} if lean else masked(present_config(one, submission)),
-        "originalConfig": "" if lean else without_secrets(submission),
+        "config": {} if submission is None else masked(present_config(one, submission)),
+        "originalConfig": "" if submission is None else without_secrets(submission),
         "bestTrialId": one.best_trial,
         "unmanaged": one.unmanaged,
         "smallerIsBetter": one.smaller_is_better,

@@ -13,7 +13,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.problems import invalid
-from services.catalogue import allocated
+from services.catalogue import allocated, runs
 from services.catalogue.allocated import Held, Period
 from services.gateway.http.visit import Asked, UserVisit
 from services.web.query import Asking, Asks, Instant, one_of
@@ -75,7 +75,7 @@ async def aggregated(visit: Asked, query: Asks[PeriodsAsked]) -> Response:
 async def aggregated_as_csv(visit: Asked, query: Asks[PeriodsAsked]) -> Response:
     """The same as CSV."""
     period, found = await _in_periods(visit, query)
-    return await _csv(lambda runs: allocated.sums_csv(allocated.summed(runs, period), period), found)
+    return await _csv(lambda held: allocated.sums_csv(allocated.summed(held, period), period), found)
 
 
 async def _in_time(visit: UserVisit, query: TimeAsked) -> list[Held]:
@@ -113,7 +113,8 @@ def _day(name: str, text: str, period: Period) -> date:
 
 
 async def _held(visit: UserVisit, after: float, before: float) -> list[Held]:
-    return await allocated.held(visit.catalogue.state, after, before, time.time(), visit.sight.run)
+    found = await visit.catalogue.read(lambda connection: runs.held(connection, after, before))
+    return await allocated.held(visit.catalogue.state, found, after, before, time.time(), visit.sight.held)
 
 
 async def _csv(table: Callable[[list[Held]], str], runs: list[Held]) -> Response:

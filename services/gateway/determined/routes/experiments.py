@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -92,10 +93,23 @@ async def show(visit: UserVisit, id: int) -> dict[str, Any]:
     one = visit.catalogue.experiment(id)
     progress = {} if one.ended_at is not None else await visit.peers.progress([id])
     waits = await _why_waiting(visit, one)
+    trials = await shown_with(visit, [id])
     # It may have been deleted meanwhile.
     return experiment(
-        visit.catalogue.experiment(id), visit.catalogue.state, progress=progress.get(id), waits=waits
+        visit.catalogue.experiment(id),
+        visit.catalogue.state,
+        trials[id],
+        progress=progress.get(id),
+        waits=waits,
     )
+
+
+async def shown_with(visit: UserVisit, ids: Sequence[int], lean: bool = False) -> dict[int, list[int]]:
+    """What experiments are shown with: their trials, and, unless `lean`, what was submitted is loaded."""
+    if not lean:
+        await visit.catalogue.bring(("submissions", id) for id in ids)
+    found: dict[int, list[int]] = await visit.catalogue.trial_ids(ids)
+    return found
 
 
 async def _why_waiting(visit: UserVisit, one: Experiment) -> str:
@@ -118,9 +132,13 @@ async def list_experiments(visit: Asked, query: Asks[ExperimentsAsked]) -> Respo
     state = visit.catalogue.state
     known = state.experiments
     progress = await visit.peers.progress([id for id in found.ids if id in known and not known[id].ended_at])
+    trials = await shown_with(visit, found.ids, query.lean)
     # Some may have been deleted since the list was read.
     records = [known[id] for id in found.ids if id in known]
-    shown = [experiment(one, state, progress=progress.get(one.id), lean=query.lean) for one in records]
+    shown = [
+        experiment(one, state, trials[one.id], progress=progress.get(one.id), lean=query.lean)
+        for one in records
+    ]
     return visit.answer({"experiments": shown, "pagination": found.span.pagination})
 
 

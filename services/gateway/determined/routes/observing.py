@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from services.catalogue.domain import State
 from services.catalogue.visibility import Sight
+from services.gateway.determined.present.agent import live_allocations
 from services.gateway.http.visit import Asked
 from services.kit.process_metrics import Measures, Reading
 
@@ -35,7 +36,7 @@ async def cluster_state(visit: Asked) -> Response:
 
 
 def _readings(state: State, sight: Sight) -> Iterable[Reading]:
-    running = [one for one in state.allocations.values() if one.members and one.ended_at is None]
+    running = [one for one in live_allocations(state) if one.members]
     running = sight.only(lambda one: sight.run(one.id), running)
     held = {
         (one.id, one.task_id, str(one.experiment_id), str(one.trial_id or ""), one.pool, part.worker_id): len(

@@ -22,6 +22,7 @@ from services.catalogue.domain import Experiment, State
 from services.catalogue.peers import Summary
 from services.catalogue.search import Lookup
 from services.gateway.determined.present.experiment import experiment
+from services.gateway.determined.routes.experiments import shown_with
 from services.gateway.determined.routes.trials import show
 from services.gateway.http.answers import ColumnsThere, FoundExperiments, answering
 from services.gateway.http.visit import Asked, UserVisit
@@ -82,9 +83,10 @@ async def _rows(visit: UserVisit, page: list[Experiment], lean: bool) -> list[di
     state = visit.catalogue.state
     best = {} if lean else await _best_trials(visit, page)
     progress = await visit.peers.progress([one.id for one in page if one.ended_at is None]) if lean else {}
+    trials = await shown_with(visit, [one.id for one in page], lean)
     return [
         {
-            "experiment": experiment(one, state, progress=progress.get(one.id), lean=lean),
+            "experiment": experiment(one, state, trials[one.id], progress=progress.get(one.id), lean=lean),
             "bestTrial": best.get(one.best_trial),
         }
         for one in page
@@ -93,6 +95,7 @@ async def _rows(visit: UserVisit, page: list[Experiment], lean: bool) -> list[di
 
 
 async def _best_trials(visit: UserVisit, page: list[Experiment]) -> dict[int | None, Any]:
+    await visit.catalogue.bring(("trials", one.best_trial) for one in page if one.best_trial)
     known_trials = visit.catalogue.state.trials
     chosen = [known_trials[one.best_trial] for one in page if one.best_trial in known_trials]
     return {one["id"]: one for one in await show(visit, chosen)}
@@ -161,7 +164,7 @@ def _statistics(told: Summary) -> Iterator[tuple[str, float]]:
 
 
 def _hparams(state: State, ids: list[int]) -> list[str]:
-    return sorted({name for id in ids for name in hyperparameters(state.submissions[id].config)})
+    return sorted({name for id in ids for name in hyperparameters(state.experiments[id])})
 
 
 async def _metrics(visit: UserVisit, ids: list[int]) -> list[dict[str, str]]:

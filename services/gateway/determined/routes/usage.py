@@ -8,10 +8,11 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.problems import invalid
-from services.catalogue import usage
+from services.catalogue import runs, usage
+from services.catalogue.domain import Allocation
 from services.gateway.determined.present.agent import live_allocations
 from services.gateway.determined.present.use import used
-from services.gateway.http.visit import Asked
+from services.gateway.http.visit import Asked, UserVisit
 from services.web.query import Asking, Asks, Integer
 
 router = APIRouter()
@@ -33,16 +34,23 @@ def _since(query: DaysAsked, default_days: int) -> float:
     return time.time() - days * usage.DAY_S
 
 
+async def _held(visit: UserVisit, since: float) -> list[Allocation]:
+    found: list[Allocation] = await visit.catalogue.read(lambda connection: runs.held(connection, since))
+    return found
+
+
 @router.get("/cluster/slots")
 async def strips(visit: Asked, query: Asks[DaysAsked]) -> Response:
     """What ran on each slot in the last days."""
-    return visit.answer({"slots": usage.strips(visit.catalogue.state, _since(query, 1), visit.sight.run)})
+    found = await _held(visit, _since(query, 1))
+    return visit.answer({"slots": usage.strips(visit.catalogue.state, found, visit.sight.held)})
 
 
 @router.get("/cluster/usage")
 async def by_day(visit: Asked, query: Asks[DaysAsked]) -> Response:
     """Slot hours by day, user and label."""
-    found = usage.by_day(visit.catalogue.state, _since(query, 30), time.time())
+    since = _since(query, 30)
+    found = usage.by_day(visit.catalogue.state, await _held(visit, since), since, time.time())
     return visit.answer({"usage": found})
 
 
@@ -50,14 +58,16 @@ async def by_day(visit: Asked, query: Asks[DaysAsked]) -> Response:
 async def use(visit: Asked) -> Response:
     """What runs use of their hosts: processor, memory and GPUs, as workers have sampled it last."""
     state, sight = visit.catalogue.state, visit.sight
-    runs = [run for run in live_allocations(state) if run.trial_id is not None and run.members]
-    runs = sight.only(lambda run: sight.run(run.id), runs)[:MOST_RUNS]
-    known = await visit.peers.summaries(run.trial_id for run in runs if run.trial_id is not None)
+    live = [run for run in live_allocations(state) if run.trial_id is not None and run.members]
+    live = sight.only(lambda run: sight.run(run.id), live)[:MOST_RUNS]
+    known = await visit.peers.summaries(run.trial_id for run in live if run.trial_id is not None)
     summaries = {id: one.summary for id, one in known.items()}
-    return visit.answer({"uses": [used(run, state, summaries.get(run.trial_id or 0, {})) for run in runs]})
+    return visit.answer({"uses": [used(run, state, summaries.get(run.trial_id or 0, {})) for run in live]})
 
 
 @router.get("/cluster/away")
 async def away(visit: Asked, query: Asks[DaysAsked]) -> Response:
     """Workers that left or were lost in the last days."""
-    return visit.answer({"agents": usage.away(visit.catalogue.state, _since(query, 7), visit.sight.run)})
+    since = _since(query, 7)
+    found = await _held(visit, since - usage.BEFORE_GOING_S)
+    return visit.answer({"agents": usage.away(visit.catalogue.state, found, since, visit.sight.held)})

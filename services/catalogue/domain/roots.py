@@ -1,0 +1,79 @@
+"""What belongs to an experiment, and leaves the memory with it once it is over and its reports are judged.
+
+Its own record stays: lists of all experiments are made of these. What was submitted is a root of its own, for
+many ask for that alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from services.catalogue.domain.indexes import enter, leave
+from services.catalogue.domain.state import State, validation_key
+from services.kit.roots import ALWAYS_LOADED, Key, Roots, loaded, loaded_by, of_what_names_it
+
+SUBMISSION = "submission "
+_of_trial = of_what_names_it("trials")
+
+
+def _of_submission(_: State, id: int) -> str:
+    return f"{SUBMISSION}{id}"
+
+
+def _of_validation(state: State, key: str) -> str | None:
+    return _of_trial(state, int(key.partition("@")[0]))
+
+
+def _of_allocation(_: State, id: str) -> str:
+    """Of an experiment's tasks; those of other tasks are few, and go when these are forgotten."""
+    owner, _dot, rest = str(id).partition(".")
+    return owner if owner.isdecimal() and (not rest or "." in rest) else ALWAYS_LOADED
+
+
+def _members(state: State, root: str) -> Iterable[Key]:
+    if root.startswith(SUBMISSION):
+        yield from loaded_by(state, int(root.removeprefix(SUBMISSION)), "submissions")
+        return
+    id = int(root)
+    yield from (("allocations", run) for run in state.runs_of.ids(id))
+    for trial_id in state.trials_of.ids(id):
+        yield "trials", trial_id
+        yield from (("validations", validation_key(trial_id, at)) for at in state.reached.ids(trial_id))
+        yield from (("checkpoints", uuid) for uuid in state.saved.ids(trial_id))
+
+
+def _is_over(state: State, root: str) -> bool:
+    id = int(root.removeprefix(SUBMISSION))
+    known = state.experiments.get(id)
+    if known is None:
+        return True
+    if known.ended_at is None or known.state == "DELETING" or state.live_of.first(id) is not None:
+        return False
+    if root.startswith(SUBMISSION):
+        return True
+    trials = (loaded(state.trials, trial_id) for trial_id in state.trials_of.ids(id))
+    return state.open_trials.first(id) is None and all(one is not None and one.settled for one in trials)
+
+
+ROOTS: Roots[State] = Roots(
+    of={
+        "submissions": _of_submission,
+        "trials": _of_trial,
+        "validations": _of_validation,
+        "checkpoints": of_what_names_it("checkpoints"),
+        "allocations": _of_allocation,
+    },
+    members=_members,
+    is_over=_is_over,
+    index=enter,
+    unindex=leave,
+    named_by={
+        # Its number alone stands for all that belongs to an experiment: see `State.load`.
+        "experiment_id": "allocations",
+        "trial_id": "trials",
+        "trial_ids": "trials",
+        "allocation_id": "allocations",
+        "uuid": "checkpoints",
+        "uuids": "checkpoints",
+    },
+)

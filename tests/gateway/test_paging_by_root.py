@@ -1,0 +1,165 @@
+"""Experiments that are over leave the gateway's memory, and every answer about them is what it was."""
+
+import re
+
+import pytest
+
+from det_contracts.events import checkpoints, metrics, searcher
+from services.kit import pager
+from services.kit.roots import loaded
+from tests.gateway import stories as story
+from tests.gateway.harness import Harness
+
+EXPERIMENTS = 4
+LATER = 1_700_010_000.0
+
+
+def lived(id):
+    """An experiment of two trials from its submission to its end, and all that is stated of it."""
+    searched = {"lr": {"type": "log", "base": 10, "minval": -4, "maxval": 0}, "depth": id}
+    yield story.created(id, hyperparameters=searched, name=f"number {id}", labels=["old"])
+    yield searcher.ExperimentActivated(id, "asked")
+    for trial in (10 * id, 10 * id + 1):
+        yield story.trial_created(trial, id, lr=trial / 100)
+        yield from story.running(trial, experiment_id=id)
+        for number, steps in enumerate((50, 100), 1):
+            yield story.validated(trial, steps, 1 / (trial + steps), number=number)
+            yield story.stored(trial, f"u-{trial}-{steps}", steps, id)
+        yield story.allocation_ended(trial, id)
+        yield story.trial_ended(trial)
+        yield metrics.Settled(trial_id=trial, reason="all is judged")
+    yield searcher.ExperimentEnded(id, "COMPLETED", "all trials are over")
+
+
+def told(gateway):
+    gateway.given(story.worker_here())
+    for id in range(1, EXPERIMENTS + 1):
+        for number, event in enumerate(lived(id)):
+            gateway.run(gateway.append(event, at=1_700_000_000.0 + 60 * number))
+    gateway.settle()
+    # One that is not over; and what is at rest leaves when something moves.
+    gateway.given(story.created(90), searcher.ExperimentActivated(90, "asked"), story.trial_created(900, 90))
+    for user in ("a", "b", "c"):
+        gateway.given(searcher.ExperimentRevised(90, {"notes": user}, "asked"))
+    return gateway
+
+
+@pytest.fixture
+def stays(tmp_path):
+    """A gateway that keeps all of it."""
+    (tmp_path / "stays").mkdir()
+    harness = Harness(tmp_path / "stays")
+    harness.let_in()
+    yield told(harness)
+    harness.close()
+
+
+@pytest.fixture
+def aged(tmp_path, monkeypatch):
+    """A gateway from which whatever may leave has left."""
+    monkeypatch.setattr(pager, "ROOM", 0)
+    (tmp_path / "aged").mkdir()
+    harness = Harness(tmp_path / "aged")
+    harness.let_in()
+    yield told(harness)
+    harness.close()
+
+
+def is_away(gateway, id=1):
+    state = gateway.catalogue.state
+    return all(
+        loaded(table, key) is None
+        for table, key in (
+            (state.submissions, id),
+            (state.trials, 10 * id),
+            (state.validations, f"{10 * id}@50"),
+            (state.checkpoints, f"u-{10 * id}-50"),
+            (state.allocations, f"{id}.r{10 * id}.1"),
+        )
+    )
+
+
+GOES_ON = re.compile(r'"duration":[0-9]{6,}')
+"""Of what goes on, which lasts longer with each answer."""
+LEAF = '{"kind": "field", "columnName": "%s", "operator": "%s", "value": %s}'
+FILTER = '{"filterGroup": {"kind": "group", "conjunction": "and", "children": [%s]}}'
+HELD = {"timestamp_after": "2023-11-14T00:00:00Z", "timestamp_before": "2023-11-16T00:00:00Z"}
+QUESTIONS = [
+    ("/api/v1/experiments", {}),
+    ("/api/v1/experiments", {"lean": "true", "sortBy": "SORT_BY_SEARCHER_METRIC_VAL"}),
+    ("/api/v1/experiments/1", {}),
+    ("/api/v1/experiments/1/trials", {"sortBy": "SORT_BY_BEST_VALIDATION_METRIC"}),
+    ("/api/v1/experiments/1/checkpoints", {}),
+    ("/api/v1/experiments/1/searcher/best_searcher_validation_metric", {}),
+    ("/api/v1/experiments/1/timeline", {}),
+    ("/api/v1/experiments-search", {}),
+    (
+        "/api/v1/experiments-search",
+        {"lean": "true", "sort": "hp.lr=desc", "columns": "hp.depth,searcherType"},
+    ),
+    ("/api/v1/experiments-search", {"filter": FILTER % (LEAF % ("hp.depth", ">", 2))}),
+    ("/api/v1/experiments-search", {"filter": FILTER % (LEAF % ("searcherType", "=", '"single"'))}),
+    ("/api/v1/experiment/labels", {}),
+    ("/api/v1/projects/0/columns", {}),
+    ("/api/v1/trials/10", {}),
+    ("/api/v1/trials/10/workloads", {}),
+    ("/api/v1/trials/11/checkpoints", {}),
+    ("/api/v1/checkpoints/u-20-50", {}),
+    ("/api/v1/tasks/3.r30", {}),
+    ("/api/v1/tasks", {}),
+    ("/api/v1/tasks/count", {}),
+    ("/api/v1/cluster/use", {}),
+    ("/api/v1/cluster/usage", {"days": 366}),
+    ("/api/v1/resources/allocation/raw", HELD),
+    ("/api/v1/master/logs", {}),
+    ("/api/v1/workspaces/1", {}),
+]
+
+
+@pytest.mark.parametrize(("path", "params"), QUESTIONS, ids=lambda one: str(one)[:60])
+def test_an_answer_is_what_it_was(stays, aged, path, params):
+    assert is_away(aged)
+    assert not is_away(stays)
+    found = [one.send("GET", path, params=params) for one in (stays, aged)]
+    assert [one.status_code for one in found] == [200, 200], found[1].text
+    first, second = (GOES_ON.sub("", one.text) for one in found)
+    assert second == first
+
+
+def test_a_list_of_experiments_brings_nothing_but_what_was_submitted(aged):
+    before = aged.runner.pager.brought
+    listed = aged.get("/api/v1/experiments", lean="true")["experiments"]
+    assert [one["trialIds"] for one in listed if one["id"] == 2] == [[20, 21]]
+    searching = {"sort": "hp.lr=asc", "columns": "metric.loss,searcherType", "lean": "true"}
+    assert len(aged.get("/api/v1/experiments-search", **searching)["experiments"]) == EXPERIMENTS + 1
+    assert aged.runner.pager.brought == before
+    aged.get("/api/v1/experiments")
+    assert aged.runner.pager.brought == before + EXPERIMENTS
+
+
+def test_one_who_sees_part_is_told_of_runs_without_their_experiments(aged):
+    """Whether a run may be seen follows from its experiment's own record, which is always there."""
+    brought = aged.runner.pager.brought
+    assert len(aged.get("/api/v1/resources/allocation/raw", **HELD)["resourceEntries"]) == 2 * EXPERIMENTS
+    assert aged.runner.pager.brought == brought
+
+
+def test_what_happens_to_an_experiment_that_is_away_happens_to_all_of_it(aged):
+    aged.given(checkpoints.MetadataSet("u-10-50", {"a": 1}, "asked"))
+    assert aged.get("/api/v1/checkpoints/u-10-50")["checkpoint"]["metadata"]["a"] == 1
+    aged.given(story.deleted("u-10-50"), at=LATER)
+    assert aged.get("/api/v1/experiments/1")["experiment"]["checkpointCount"] == 3
+    aged.given(searcher.ExperimentDeleting(2, "asked"))
+    aged.given(searcher.TrialsDeleted(2, (20, 21), ("2.r20", "2.r21"), "asked"))
+    aged.given(searcher.ExperimentDeleted(2, "DELETED", "asked"))
+    for path in ("/api/v1/experiments/2", "/api/v1/trials/20", "/api/v1/checkpoints/u-20-50"):
+        assert aged.send("GET", path).status_code == 404
+    entries = aged.get("/api/v1/resources/allocation/raw", **HELD)["resourceEntries"]
+    assert {one["experimentId"] for one in entries} == {1, 3, 4}
+    assert aged.get("/api/v1/trials/30")["trial"]["experimentId"] == 3
+
+
+def test_what_is_not_over_stays(aged):
+    state = aged.catalogue.state
+    assert loaded(state.trials, 900) is not None
+    assert loaded(state.submissions, 90) is not None
