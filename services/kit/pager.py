@@ -79,6 +79,10 @@ class Pager(Generic[S]):
 
     def _note(self, key: Key, portion: int) -> None:
         if key[0] not in self._roots.of:
+            for told in self._roots.beside.get(key[0], _none)(key[1]):
+                if told in self._here:
+                    self._moved.pop(told, None)
+                    self._moved[told] = portion
             return
         root = self._roots.root_of(self._state, key)
         if root is not None:
@@ -130,21 +134,24 @@ class Pager(Generic[S]):
             if not self._saver.is_kept(max(self._moved[root], self._dropped)):
                 return
             del self._moved[root]
-            keys = list(self._roots.members(self._state, root))
-            gone += len(keys) + 1
-            if not keys:
+            gone += 1
+            members = iter(self._roots.members(self._state, root))
+            first = next(members, None)
+            if first is None:
                 self._here.discard(root)
-            elif self._is_at_rest(root, keys, parked):
-                self._drop(root, keys)
-                for key in keys:
-                    touched.pop(key, None)
+            elif self._roots.is_over(self._state, root):
+                # Only now: what lives may have very many.
+                keys = [first, *members]
+                gone += len(keys)
+                if self._call_for_nothing(keys, parked):
+                    self._drop(root, keys)
+                    for key in keys:
+                        touched.pop(key, None)
 
     def _records(self) -> int:
         return sum(len(getattr(self._state, table)) for table in self._roots.of)
 
-    def _is_at_rest(self, root: str, keys: list[Key], parked: Collection[Key]) -> bool:
-        if not self._roots.is_over(self._state, root):
-            return False
+    def _call_for_nothing(self, keys: list[Key], parked: Collection[Key]) -> bool:
         return not any(key in parked or self._rules.react(self._state, key) for key in keys)
 
     def _drop(self, root: str, keys: list[Key]) -> None:
@@ -213,6 +220,10 @@ class Pager(Generic[S]):
         fault = PageFault(why)
         self._faulted(fault)
         return fault
+
+
+def _none(_: Any) -> tuple[str, ...]:
+    return ()
 
 
 def _told(error: Exception) -> str:

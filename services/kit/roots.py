@@ -44,6 +44,8 @@ class Roots(Generic[S]):
     """Take records out of the indexes that are about to leave."""
     named_by: Mapping[str, str]
     """Fields of events, commands and queries that name records, and the tables these are in."""
+    beside: Mapping[str, Callable[[Any], Iterable[Root]]] = field(default_factory=dict)
+    """By table whose records never leave: the roots of which one of them says whether they are over."""
     _naming: dict[type, tuple[tuple[str, str], ...]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )

@@ -28,6 +28,9 @@ def lived(id):
         yield story.allocation_ended(trial, id)
         yield story.trial_ended(trial)
         yield metrics.Settled(trial_id=trial, reason="all is judged")
+    # Meanwhile nothing of it moves.
+    for number in range(3):
+        yield searcher.ExperimentRevised(id, {"notes": f"{number}"}, "asked")
     yield searcher.ExperimentEnded(id, "COMPLETED", "all trials are over")
 
 
@@ -36,6 +39,9 @@ def told(gateway):
     for id in range(1, EXPERIMENTS + 1):
         for number, event in enumerate(lived(id)):
             gateway.run(gateway.append(event, at=1_700_000_000.0 + 60 * number))
+            if id == 1:
+                # One by one: each portion is asked what may leave.
+                gateway.settle()
     gateway.settle()
     # One that is not over; and what is at rest leaves when something moves.
     gateway.given(story.created(90), searcher.ExperimentActivated(90, "asked"), story.trial_created(900, 90))

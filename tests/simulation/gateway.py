@@ -29,7 +29,9 @@ class Gateway(Replica):
         """Whatever it answers from now on shows CONTROL up to here: somebody was told of that by it."""
 
     def _new_saver(self):
-        return ShelfSaver(self.shelf, "gateway", RULES.state, lambda: True, QUIET, project=project)
+        return ShelfSaver(
+            self.shelf, "gateway", RULES.state, lambda: True, QUIET, project=project, roots=RULES.roots
+        )
 
     def start(self):
         self.serves = False

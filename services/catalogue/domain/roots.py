@@ -76,4 +76,6 @@ ROOTS: Roots[State] = Roots(
         "uuid": "checkpoints",
         "uuids": "checkpoints",
     },
+    # Neither of the two has a record that moves when it ends.
+    beside={"experiments": lambda id: (str(id), f"{SUBMISSION}{id}")},
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from fastapi import Request
 
@@ -43,7 +43,7 @@ class Guard:
         if permission == "anybody" or ticket or keyed:
             await place.take(stranger_at(visit.address))
             return
-        await visit.catalogue.bring(_keys(request.path_params))
+        await visit.catalogue.bring(_keys(request))
         session = visit.session()
         await place.take(sessions.client_of(session))
         # Meanwhile it may have been closed.
@@ -59,22 +59,27 @@ class Guard:
             _own_run(visit.catalogue.state, session, kind, id)
 
 
-def _keys(named: Mapping[str, str]) -> Iterator[Key]:
-    """The records that a path names: they are read before anybody looks for them, while others go on."""
-    for name, table in _TABLES.items():
-        text = named.get(name, "")
-        if table == "trials" and text.isdecimal():
-            yield table, int(text)
-        elif table != "trials" and text:
-            yield table, text
-    if (id := named.get("experiment_id", "")).isdecimal():
+def _keys(request: Request) -> Iterator[Key]:
+    """The records that a request names: they are read before anybody looks for them, while others go on."""
+    named, asked = request.path_params, request.query_params
+    yield from ((table, text) for name, table in _TABLES.items() if (text := named.get(name, "")))
+    several = [text for name in _TRIALS for text in asked.getlist(name)]
+    trials = [named.get("trial_id", ""), *(id for text in several for id in text.split(","))]
+    yield from (("trials", int(id)) for id in trials if _is_id(id))
+    if _is_id(id := named.get("experiment_id", "")):
         yield "submissions", int(id)
     if owner := named.get("task_id", "").partition(".")[0]:
         yield "allocations", owner
 
 
+def _is_id(text: str) -> bool:
+    return text.isdecimal() and len(text) <= LONGEST_ID
+
+
+LONGEST_ID = 18
+"""Digits: what is longer names nothing."""
+_TRIALS = ("trialIds", "trial_ids")
 _TABLES = {
-    "trial_id": "trials",
     # Its number alone stands for all that belongs to an experiment.
     "experiment_id": "allocations",
     "allocation_id": "allocations",
