@@ -63,6 +63,20 @@ _EARLY = {
 }
 
 
+_ENDED = {
+    "COMPLETED": "completed",
+    "ERROR": "ended in error",
+    "CANCELED": "was canceled",
+    "PAUSED": "is paused",
+    "ACTIVE": "is active",
+}
+_TO_END = {"COMPLETED": "was to complete", "ERROR": "was to end in error", "CANCELED": "was to be canceled"}
+
+
+def _in_words(words: dict[str, str], state: str) -> str:
+    return words.get(state, f"came to be {state.lower().replace('_', ' ')}")
+
+
 def _described(event: Any) -> str:
     return "described, and is archived" if event.archived else "described"
 
@@ -96,7 +110,11 @@ def _bound(e: gateway.PoolBound) -> str:
 
 
 def _delivery_due(e: webhooks.DeliveryDue, _: Name) -> str:
-    what = f"that experiment {e.experiment.id} is {e.experiment.state}" if e.experiment else "of a test"
+    what = (
+        f"that experiment {e.experiment.id} {_in_words(_ENDED, e.experiment.state)}"
+        if e.experiment
+        else "of a test"
+    )
     return f"webhook {e.webhook_id} is to be told {what}"
 
 
@@ -175,9 +193,9 @@ SENTENCES: dict[type, Sentence] = {
     searcher.ExperimentActivated: lambda e, _: f"experiment {e.experiment_id} was activated",
     searcher.ExperimentPaused: lambda e, _: f"experiment {e.experiment_id} was paused",
     searcher.ExperimentStopping: lambda e, _: (
-        f"experiment {e.experiment_id} was to end as {ENDS_IN.get(e.to, e.to)}"
+        f"experiment {e.experiment_id} {_in_words(_TO_END, ENDS_IN.get(e.to, e.to))}"
     ),
-    searcher.ExperimentEnded: lambda e, _: f"experiment {e.experiment_id} ended as {e.state}",
+    searcher.ExperimentEnded: lambda e, _: f"experiment {e.experiment_id} {_in_words(_ENDED, e.state)}",
     searcher.ExperimentKillForced: lambda e, _: f"what still ran of experiment {e.experiment_id} was killed",
     searcher.OperationsPosted: lambda e, _: (
         f"the search method of experiment {e.experiment_id} asked for {len(e.operations)} operation(s)"
@@ -206,8 +224,8 @@ SENTENCES: dict[type, Sentence] = {
     searcher.RunOpened: lambda e, _: f"a script outside of the cluster ran trial {e.trial_id}, run {e.run}",
     searcher.StopRequested: _stop_requested,
     searcher.RunEnded: lambda e, _: f"run {e.run} of trial {e.trial_id} was over, and the trial goes on",
-    searcher.TrialStopping: lambda e, _: f"trial {e.trial_id} was to end as {ENDS_IN.get(e.to, e.to)}",
-    searcher.TrialEnded: lambda e, _: f"trial {e.trial_id} ended as {e.state}",
+    searcher.TrialStopping: lambda e, _: f"trial {e.trial_id} {_in_words(_TO_END, ENDS_IN.get(e.to, e.to))}",
+    searcher.TrialEnded: lambda e, _: f"trial {e.trial_id} {_in_words(_ENDED, e.state)}",
     searcher.TrialOverdue: lambda e, _: (
         f"the time of run {e.run} of trial {e.trial_id} was over" + (f": {e.reason}" if e.reason else "")
     ),

@@ -96,7 +96,7 @@ def hostile(shared_cluster):
 PAGES = (
     "dashboard",
     "experiments?c=id,name,description,tags,state,progress,searcherMetricsVal,user&heat=1",
-    "experiments?g=project",
+    "experiments?g=projectId",
     *(
         f"experiments/{{loud}}/{tab}"
         for tab in ("overview", "hyperparameters", "metrics", "checkpoints", "code")

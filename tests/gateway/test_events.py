@@ -59,7 +59,7 @@ def test_the_newest_events_of_the_cluster_page_by_page(ran):
 def test_one_event_with_what_it_came_of(ran):
     end = ran.get("/api/v1/events", limit=1)["steps"][0]
     told = ran.get(f"/api/v1/events/{end['position']}")
-    assert told["steps"][0]["what"] == "experiment 1 ended as COMPLETED"
+    assert told["steps"][0]["what"] == "experiment 1 completed"
     assert told["record"]["data"]["experiment_id"] == 1
     assert told["subject"] == "control.searcher.experiment.1.ended"
     for position in (0, end["position"] + 99):

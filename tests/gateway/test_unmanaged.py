@@ -257,6 +257,6 @@ def test_why_tells_its_life(outside):
     patch(outside, state="STATE_ERROR")
     told = outside.get(f"{API}/why/trial/1")
     text = " / ".join(step["what"] for step in told["steps"])
-    assert "trial 1 ended as ERROR" in text
+    assert "trial 1 ended in error" in text
     assert "a script outside of the cluster ran trial 1, run 1" in text
     assert said(outside, searcher.RunRequested) == []

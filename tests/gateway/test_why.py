@@ -49,9 +49,9 @@ def cluster(gateway):
 
 
 WHOLE = [
-    "experiment 1 ended as COMPLETED",
-    "experiment 1 was to end as COMPLETED",
-    "trial 1 ended as COMPLETED",
+    "experiment 1 completed",
+    "experiment 1 was to complete",
+    "trial 1 completed",
     "run 1 of trial 1 ended well",
     "run 1 of trial 1 left w-1 with exit code 0",
     "trial 1 had nothing more to do after operation 1",
@@ -80,7 +80,7 @@ def test_a_step_has_place_time_actor_reason_and_whom_it_is_about(cluster):
         "name": "searcher.experiment.stopping",
         "time": "2023-11-14T22:13:21.500000Z",
         "actor": "searcher",
-        "what": "experiment 1 was to end as COMPLETED",
+        "what": "experiment 1 was to complete",
         "reason": "the search is complete",
         "about": {"kind": "experiment", "id": "1"},
         "aside": False,
@@ -93,11 +93,11 @@ def test_a_step_has_place_time_actor_reason_and_whom_it_is_about(cluster):
 @pytest.mark.parametrize(
     ("asked", "state", "first"),
     [
-        ("trial/1", "COMPLETED", "trial 1 ended as COMPLETED"),
+        ("trial/1", "COMPLETED", "trial 1 completed"),
         ("trial/2", "RUNNING", "run 1 of trial 2 started on w-1"),
         ("allocation/1.r1.1", "TERMINATED", "run 1 of trial 1 ended well"),
         ("allocation/2.r2.1", "RUNNING", "run 1 of trial 2 started on w-1"),
-        ("job/experiment-1", "COMPLETED", "experiment 1 ended as COMPLETED"),
+        ("job/experiment-1", "COMPLETED", "experiment 1 completed"),
         ("job/2", "RUNNING", "run 1 of trial 2 started on w-1"),
         (f"checkpoint/{UUID}", "DELETED", f"trial 1 stored checkpoint {UUID} at step 100"),
     ],

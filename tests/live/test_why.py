@@ -58,7 +58,7 @@ def test_a_completed_experiment_and_all_of_it(cluster, submit):
     cluster.wait_for_end(id)
     state, chain = sentences(cluster, "experiment", id)
     assert state == "COMPLETED"
-    assert chain[0] == f"experiment {id} ended as COMPLETED"
+    assert chain[0] == f"experiment {id} completed"
     assert f"the script of trial {trial} reported 0.5 for operation 1" in chain
     assert chain[-1] == f"experiment {id} was created"
     assert sentences(cluster, "job", f"experiment-{id}") == (state, chain)
@@ -86,12 +86,12 @@ def test_paused_and_killed_by_whom(cluster, submit):
     cluster.wait_for_end(id)
     state, steps, _ = why(cluster, "trial", trial)
     assert state == "CANCELED"
-    assert steps[-1][0] == f"experiment {id} was to end as CANCELED"
+    assert steps[-1][0] == f"experiment {id} was to be canceled"
     assert "kill" in steps[-1][1]
     shown = cluster.det("why", "experiment", id).stdout
-    assert shown.startswith(f"Experiment {id} is CANCELED\n")
+    assert shown.startswith(f"Experiment {id}: Canceled\n")
     whole = cluster.det("why", "trial", trial, "--all").stdout
-    assert whole.index("was paused") < whole.index("was to end as")
+    assert whole.index("was paused") < whole.index("was to be canceled")
 
 
 def test_what_is_not_there(cluster):

@@ -99,9 +99,9 @@ def test_a_killed_trial_and_who_got_its_slot(cluster, submit):
     until_it_waits(cluster, "trial", third)
     assert why(cluster, "trial", third)[0]["state"] == "QUEUED"
     cluster.det("trial", "kill", first)
-    wait_until(cluster, "trial", first, f"trial {first} ended as CANCELED")
+    wait_until(cluster, "trial", first, f"trial {first} was canceled")
     answer, said = why(cluster, "trial", first)
-    assert said[-1] == f"trial {first} was to end as CANCELED"
+    assert said[-1] == f"trial {first} was to be canceled"
     assert (answer["steps"][-1]["actor"], answer["state"]) == ("user:determined", "CANCELED")
     allocation = answer["steps"][1]["about"]["id"]
     assert why(cluster, "allocation", allocation)[1] == said[1:]
@@ -150,6 +150,6 @@ def test_a_checkpoint_that_the_retention_deleted(cluster, submit):
     answer, said = why(cluster, "checkpoint", gone[0])
     assert answer["state"] == "DELETED"
     assert said[0].endswith(f"deleted checkpoint {gone[0]}")
-    assert f"experiment {id} ended as COMPLETED" in said
+    assert f"experiment {id} completed" in said
     assert "kept" in answer["steps"][0]["reason"]
     assert why(cluster, "checkpoint", gone[0], "--all")[1][-1] == said[0]

@@ -120,9 +120,9 @@ def test_each_step_says_when_who_and_why_in_words():
     history = killed().history()
     steps = chain(history, ends(history, of_trial(1))).steps
     assert [(s.actor, s.what, s.reason) for s in (steps[0], steps[2], steps[-1])] == [
-        ("searcher", "trial 1 ended as CANCELED", "killed by ada"),
+        ("searcher", "trial 1 was canceled", "killed by ada"),
         ("worker:w-1", "run 1 of trial 1 left w-1 with exit code 137", ""),
-        ("user:ada", "experiment 1 was to end as CANCELED", "killed by ada"),
+        ("user:ada", "experiment 1 was to be canceled", "killed by ada"),
     ]
     assert [s.because for s in steps[:2]] == [(steps[1].position,), (steps[2].position,)]
     assert (steps[2].about.kind, steps[2].about.id) == ("allocation", "1.r1.1")

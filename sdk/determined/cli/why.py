@@ -23,6 +23,7 @@ _SHORT = {
     "j": "job",
     "agent": "worker",
 }
+_STATES = {"SCHEDULED": "Running", "PENDING": "Queued"}
 _PAGE = 500
 _WIDEST = 120
 
@@ -35,10 +36,24 @@ def why(session: Session, args: argparse.Namespace) -> None:
         output.print_json(story)
         return
     state, waits = story["state"], story["waitsFor"]
-    output.good(f"{name(story['subject'])} is {state}" + (f": {waits}" if waits else ""))
+    output.good(f"{name(story['subject'])}: {_state(state)}" + (f". {waits}" if waits else ""))
     show(story["steps"], in_order=args.all)
     if story["more"]:
         print("... and earlier causes; 'det why --all' shows everything")
+
+
+def _state(state: str) -> str:
+    """The word that the web UI shows, too: what holds slots is running, whatever it does with them."""
+    plain = state.removesuffix("_BACKFILLED")
+    return _STATES.get(plain, plain.replace("_", " ").capitalize())
+
+
+def _actor(actor: str) -> str:
+    """Who did it, as the web UI says it: a person's name, `agent vm`, `trial 13`, a service."""
+    kind, _, who = actor.partition(":")
+    if not who:
+        return actor
+    return who if kind == "user" else f"{'agent' if kind == 'worker' else kind} {who}"
 
 
 def name(subject: dict[str, str]) -> str:
@@ -78,7 +93,7 @@ def show(steps: list[dict[str, Any]], *, in_order: bool = False) -> None:
 def paragraph(step: dict[str, Any], mark: str, width: int) -> str:
     """`<time> <mark><sentence>: <reason> [<actor>]`, indented, wrapped to the width."""
     reason = f": {step['reason']}" if step["reason"] else ""
-    text = f"{step['what']}{reason} [{step['actor'].removeprefix('user:')}]"
+    text = f"{step['what']}{reason} [{_actor(step['actor'])}]"
     head = f"    {_at(step).strftime('%H:%M:%S')}  {mark}"
     return textwrap.fill(
         text,

@@ -59,7 +59,7 @@ def test_a_chain_is_told_newest_first(master, det, utc):
     done = det("why", "trial", 12)
     assert done.status == 0
     assert done.out == (
-        "Trial 12 is RUNNING\n"
+        "Trial 12: Running\n"
         "  Saturday, 21 November 2026\n"
         "    10:00:05  run 2 of trial 12 got 1 slot on vm-1: a slot is free: 1 on vm-1 [scheduler]\n"
         "    10:00:05     when run 1 of trial 11 ended well: exit code 0 [scheduler]\n"
@@ -72,14 +72,14 @@ def test_waiting_and_cut_chains_say_so(master, det):
     found = answer(STEPS, more=True, state="QUEUED", waitsFor="2 slots of pool default")
     master.answer("GET", "/api/v1/why/trial/12", found)
     lines = det("why", "t", 12).out.splitlines()
-    assert lines[0] == "Trial 12 is QUEUED: 2 slots of pool default"
+    assert lines[0] == "Trial 12: Queued. 2 slots of pool default"
     assert "--all" in lines[-1]
 
 
 def test_a_job_is_known_by_its_whole_id(master, det):
     found = answer([], subject={"kind": "job", "id": "experiment-7"})
     master.answer("GET", "/api/v1/why/job/experiment-7", found)
-    assert det("why", "job", "experiment-7").out == "Job experiment-7 is RUNNING\n"
+    assert det("why", "job", "experiment-7").out == "Job experiment-7: Running\n"
 
 
 def test_json_is_the_answer(master, det):

@@ -109,7 +109,7 @@ const FIXED: Column[] = [
   make("searcherType", "Searcher", 120, ({ searcherType }) => <Cut>{searcherType}</Cut>),
   make("searcherMetric", "Metric", 120, ({ searcherMetric }) => <Cut>{searcherMetric}</Cut>),
   make("startTime", "Started", 104, ({ startTime }) => <Time at={startTime} />),
-  make("duration", "Ran", 88, (one) => duration(one.duration), num),
+  make("duration", "Ran", 104, (one) => duration(one.duration), num),
   make("user", "By", 44, ({ username }) => <Avatar name={username} small />),
   make("resourcePool", "Pool", 100, ({ resourcePool }) => <Cut>{resourcePool}</Cut>),
   make("projectId", "Project", 130, ({ projectId, projectName }) => (

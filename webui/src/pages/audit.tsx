@@ -103,19 +103,22 @@ export function Audit() {
 function Filters({ of, change }: { of: (name: string) => string; change: (name: string, value: string) => void }) {
   const users = useData<{ users: User[] }>("users", ["users"]);
   return (
-    <div className="toolbar">
+    <div className="toolbar sift">
       <Select
-        label="user"
+        label="User"
         value={of("user")}
         options={[["", "everybody"], ...(users.data?.users ?? []).map((user) => [user.username, user.username] as const)]}
         onChange={(value) => change("user", value)}
       />
-      <Select label="kind" value={of("kind")} options={KINDS} onChange={(value) => change("kind", value)} />
+      <Select label="Kind" value={of("kind")} options={KINDS} onChange={(value) => change("kind", value)} />
       <Search label="Thing" placeholder="experiment 7" value={of("about")} onChange={(value) => change("about", value)} />
-      {["since", "until"].map((name) => (
+      {[
+        ["since", "Since"],
+        ["until", "Until"],
+      ].map(([name, words]) => (
         <label key={name} className="sel-wrap">
-          {name}
-          <input className="input" type="datetime-local" value={of(name)} onChange={(event) => change(name, event.target.value)} />
+          {words}
+          <input className="input" type="datetime-local" value={of(name!)} onChange={(event) => change(name!, event.target.value)} />
         </label>
       ))}
     </div>
@@ -127,6 +130,8 @@ const COLUMNS: Column<Entry>[] = [
     id: "time",
     head: "Time",
     width: 170,
+    small: true,
+    under: true,
     cell: (one) => (
       <Link to={`/system/events?event=${one.position}`} title={`event ${one.position}: ${one.event}`}>
         <time dateTime={one.time}>{exact(one.time)}</time>

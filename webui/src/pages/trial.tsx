@@ -29,6 +29,8 @@ import { TrialOverview } from "./trial/overview";
 import { type Place, usePlaceOf } from "./trial/place";
 import { Summaries, Workloads } from "./workloads";
 
+/** What the state says already. */
+const RAN_THROUGH = "exit code 0";
 /** Between two looks at a trial that reports; its curves are asked for at once. */
 const REST_MS = 1000;
 
@@ -106,12 +108,12 @@ function Head({ trial, one, tab }: { trial: Trial; one?: Experiment; tab: string
         state={place.stopped ? "STOPPED" : trial.state}
         beside={<Beside trial={trial} place={place} />}
         facts={[
-          place.words,
+          ...place.words,
           <span key="at">
             started <Time at={trial.startTime} />
           </span>,
           trial.warmStartCheckpointUuid && <span key="from">began from checkpoint {trial.warmStartCheckpointUuid.slice(0, 8)}</span>,
-          trial.stateReason && !failing && (
+          trial.stateReason && !failing && trial.stateReason !== RAN_THROUGH && (
             <Cut key="why" width={460}>
               {trial.stateReason}
             </Cut>

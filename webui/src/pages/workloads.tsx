@@ -137,7 +137,15 @@ interface Summed {
 }
 const SUMMED: Column<Summed>[] = [
   { id: "name", head: "Metric", name: true, cell: ({ name }) => <Cut>{name}</Cut>, value: ({ name }) => name },
-  { id: "group", head: "Group", width: 120, cell: ({ group }) => <span className="ink2">{group}</span>, value: ({ group }) => group },
+  {
+    id: "group",
+    head: "Group",
+    width: 120,
+    small: true,
+    under: true,
+    cell: ({ group }) => <span className="ink2">{group}</span>,
+    value: ({ group }) => group,
+  },
   { id: "last", head: "Last", width: 120, num: true, small: true, cell: ({ one }) => shown(one.last) },
   { id: "min", head: "Minimum", width: 120, num: true, cell: ({ one }) => number(one.min), value: ({ one }) => one.min ?? null },
   { id: "max", head: "Maximum", width: 120, num: true, cell: ({ one }) => number(one.max), value: ({ one }) => one.max ?? null },

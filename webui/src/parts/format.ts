@@ -58,10 +58,10 @@ export function ago(at: string): string {
   return seconds < 45 ? "just now" : `${duration(seconds).split(" ").slice(0, 2).join(" ")} ago`;
 }
 
-const moment = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
+const exactly = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
 
 /** In the reader's zone, by 24 hours. */
-export const exact = (at: string) => moment.format(new Date(at));
+export const exact = (at: string) => exactly.format(new Date(at));
 
 const hours = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 const dayAndHours = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
@@ -69,6 +69,11 @@ const dayAndHours = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "s
 /** As short as it may be: `14:50` today, `23 Nov, 02:10` on other days. */
 export const clock = (at: number, now = Date.now()) =>
   (new Date(at).toDateString() === new Date(now).toDateString() ? hours : dayAndHours).format(at);
+
+const withSeconds = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
+/** With seconds: `14:50:03` today, `23 Nov, 02:10` on other days. */
+export const moment = (at: string, now = Date.now()) =>
+  new Date(at).toDateString() === new Date(now).toDateString() ? withSeconds.format(new Date(at)) : clock(Date.parse(at), now);
 
 /** `{a: {b: 1}}` -> `{"a.b": 1}` */
 export function flat(value: Record<string, unknown>, above = ""): Record<string, unknown> {
@@ -84,3 +89,21 @@ export function flat(value: Record<string, unknown>, above = ""): Record<string,
 const PALETTE = ["#2f6fde", "#d9711c", "#2a9d6a", "#b3469c", "#a08c00", "#c23b3b", "#3a9fb8", "#7a5bd0"];
 /** A trial has its colour on every page. */
 export const colour = (id: number) => PALETTE[id % PALETTE.length]!;
+
+const ENDS = ["th", "st", "nd", "rd"];
+/** As `1st`, `12th`, `1,023rd`. */
+export function nth(place: number): string {
+  const last = place % 100;
+  return `${place.toLocaleString("en")}${ENDS[(last - 20) % 10] ?? ENDS[last] ?? ENDS[0]}`;
+}
+
+/** The first letter large: a sentence that a service told. */
+export const sentence = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** Who did something, as people call them: `ada`, `agent vm`, `trial 13`, or a service. */
+export function actorName(actor: string): string {
+  const [kind, ...rest] = actor.split(":");
+  const who = rest.join(":");
+  if (!who) return actor;
+  return kind === "user" ? who : `${kind === "worker" ? "agent" : kind} ${who}`;
+}

@@ -43,12 +43,12 @@ export function Bar({ onHelp, onSearch }: { onHelp: () => void; onSearch: () => 
   const above = crumbs.at(-2);
   return (
     <div className="bar">
-      {above?.to && (
-        <Link className="m-only up" to={above.to} aria-label={`Up to ${above.name}`}>
-          <ChevronLeft />
-        </Link>
-      )}
       <nav className="crumbs" aria-label="Breadcrumb">
+        {above?.to && (
+          <Link className="m-only up" to={above.to} aria-label={`Up to ${above.name}`}>
+            <ChevronLeft />
+          </Link>
+        )}
         <ol>
           {crumbs.map((one, at) => (
             <li key={`${one.name} ${one.to}`}>

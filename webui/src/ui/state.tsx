@@ -68,6 +68,9 @@ const MARKS: Record<string, Mark> = {
 
 const markOf = (name: string): Mark => MARKS[name] ?? MARKS[name.split("_")[0]!] ?? off;
 
+/** The word that pages show for it. */
+export const stateWord = (state: string) => (markOf(state).word ?? state.replaceAll("_", " ")).toLowerCase();
+
 export const stateColour = (state: string) => `var(--${markOf(stateName(state)).kind})`;
 
 export function StateIcon({ state }: { state: string }) {

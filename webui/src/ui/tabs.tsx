@@ -1,8 +1,9 @@
 /** Parts of a page, each with an address; and views of a list. */
 
 import type { ReactNode } from "react";
-import { NavLink, useNavigate } from "react-router";
+import { NavLink, useLocation, useNavigate } from "react-router";
 
+import { useCurrentInView } from "./into_view";
 import { useKey } from "./keys";
 
 export interface Tab {
@@ -14,9 +15,10 @@ export interface Tab {
 /** The keys 1 to 9 lead to them. */
 export function Tabs({ base, tabs, label = "Parts" }: { base: string; tabs: Tab[]; label?: string }) {
   const navigate = useNavigate();
+  const box = useCurrentInView<HTMLElement>(useLocation().pathname);
   useKey(Object.fromEntries(tabs.slice(0, 9).map((one, at) => [String(at + 1), () => navigate(`${base}/${one.path}`, { replace: true })])));
   return (
-    <nav className="tabs" aria-label={label}>
+    <nav ref={box} className="tabs" aria-label={label}>
       {tabs.map((one, at) => (
         <NavLink key={one.path} to={`${base}/${one.path}`} replace data-tip={at < 9 ? one.name : undefined} data-keys={String(at + 1)}>
           {one.name}
@@ -35,14 +37,17 @@ export interface View {
 }
 
 /** What a list is looked at as. */
-export const Views = ({ name, value, views, onChange }: { name: string; value: string; views: View[]; onChange: (id: string) => void }) => (
-  <div className="tabs" role="group" aria-label={name}>
-    {views.map((one) => (
-      <button key={one.id} type="button" aria-pressed={one.id === value} onClick={() => onChange(one.id)}>
-        {one.name}
-        {one.icon}
-        {one.count !== undefined && <span className="n">{one.count.toLocaleString("en")}</span>}
-      </button>
-    ))}
-  </div>
-);
+export function Views({ name, value, views, onChange }: { name: string; value: string; views: View[]; onChange: (id: string) => void }) {
+  const box = useCurrentInView<HTMLDivElement>(value);
+  return (
+    <div ref={box} className="tabs" role="group" aria-label={name}>
+      {views.map((one) => (
+        <button key={one.id} type="button" aria-pressed={one.id === value} onClick={() => onChange(one.id)}>
+          {one.name}
+          {one.icon}
+          {one.count !== undefined && <span className="n">{one.count.toLocaleString("en")}</span>}
+        </button>
+      ))}
+    </div>
+  );
+}

@@ -2,7 +2,7 @@
 
 import { useCallback, useMemo, useState } from "react";
 
-import { number } from "../../parts/format";
+import { nth, number } from "../../parts/format";
 import { Segments } from "../../ui/button";
 import { Card } from "../../ui/card";
 import type { Chosen } from "../colours";
@@ -34,19 +34,22 @@ export interface Decision {
   verdict: Entry["verdict"];
   ending: Ending;
 }
-const WORDS = { promoted: "went on from", stopped: "stopped at", waits: "waits at", left: "gave up at", top: "reached" };
+const WORDS = { promoted: "went on after", stopped: "stopped after", waits: "waits at", left: "failed after", top: "reached" };
 const ENDINGS: Record<Entry["verdict"], Ending> = { promoted: "", stopped: "stopped", waits: "", left: "failed", top: "" };
 
-/** What the search decided of each trial last: at the highest rung where it has a result. */
-export function decisions(brackets: Brackets): Map<number, Decision> {
+/** What the search decided of each trial last: at the highest rung where it has a result. `unit` is that of the rungs' lengths. */
+export function decisions(brackets: Brackets, unit = ""): Map<number, Decision> {
   const found = new Map<number, Decision>();
   for (const bracket of brackets)
-    bracket.forEach((rung, at) =>
+    for (const rung of bracket)
       rung.entries.forEach((entry, place) => {
-        const text = `${WORDS[entry.verdict]} ${rung.length} (rung ${at + 1} of ${bracket.length}), ${place + 1} of ${rung.count}`;
+        const length = `${number(rung.length)}${unit && ` ${unit}`}`;
+        const text =
+          entry.verdict === "left" && entry.metric === null
+            ? `failed before ${length}`
+            : `${WORDS[entry.verdict]} ${length}, ${nth(place + 1)} of ${number(rung.count)}`;
         found.set(entry.trialId, { text, verdict: entry.verdict, ending: ENDINGS[entry.verdict] });
-      }),
-    );
+      });
   return found;
 }
 
@@ -74,17 +77,18 @@ export function Rungs({ brackets, ...shown }: Shown & { brackets: Brackets }) {
     <Card
       title="Rungs"
       more={
-        brackets.length > 1 ? (
-          <Segments
-            small
-            name="Bracket"
-            value={chosen}
-            options={brackets.map((_, at) => [String(at), String(at + 1)] as const)}
-            onChange={setChosen}
-          />
-        ) : (
-          <span className="cut">{shown.metric} at each</span>
-        )
+        <>
+          <span className="cut ink3 sm">{shown.metric} at each</span>
+          {brackets.length > 1 && (
+            <Segments
+              small
+              name="Bracket"
+              value={chosen}
+              options={brackets.map((_, at) => [String(at), String(at + 1)] as const)}
+              onChange={setChosen}
+            />
+          )}
+        </>
       }
       flush
     >
@@ -123,7 +127,7 @@ export function told(rung: Rung): string {
   const last = needed(rung);
   const way = rung.waiting > 0 ? `, ${rung.waiting} on their way` : "";
   const to = last === null ? "" : ` (to ${number(last, 4)})`;
-  return `${number(rung.length)}: ${rung.count} results, ${count("promoted")} promoted${to}, ${count("stopped")} stopped${way}`;
+  return `${number(rung.length)}: ${rung.count} results, ${count("promoted")} went on${to}, ${count("stopped")} stopped early${way}`;
 }
 
 /** The value that was just enough to go on; entries come the best first. */

@@ -213,8 +213,10 @@ function columnsOf({ experiment, marks, registered, why, going }: Telling): Colu
       title: (one) => one.uuid,
       cell: (one) => (
         <>
-          <code>{one.uuid.slice(0, 8)}</code> {marks.has(one.uuid) && <Tag kind="best">{marks.get(one.uuid)!}</Tag>}{" "}
-          {registered.has(one.uuid) && <Tag kind="best">model</Tag>}
+          <code>{one.uuid.slice(0, 8)}</code>{" "}
+          <span className="d-only">
+            <Marks of={one} marks={marks} registered={registered} />
+          </span>
         </>
       ),
     },
@@ -229,7 +231,16 @@ function columnsOf({ experiment, marks, registered, why, going }: Telling): Colu
           <Link to={`/experiments/${one.training.experimentId}/trials/${one.training.trialId}/overview`}>{one.training.trialId}</Link>
         ),
     },
-    { id: "batches", head: "Batches", num: true, width: 96, value: steps, cell: (one) => number(steps(one)) },
+    {
+      id: "batches",
+      head: "Batches",
+      num: true,
+      width: 96,
+      small: true,
+      under: true,
+      value: steps,
+      cell: (one) => <Steps of={one} marks={marks} registered={registered} />,
+    },
     {
       id: "metric",
       head: experiment?.searcherMetric || "Metric",
@@ -270,6 +281,27 @@ const Fate = ({ goes, isModel, why }: { goes: boolean; isModel: boolean; why: st
   </>
 );
 
+/** Below the name nothing says what is counted. */
+const Steps = (shown: Marked) => (
+  <span>
+    {number(steps(shown.of))}
+    <span className="m-only">
+      <span className="ink3"> batches</span> <Marks {...shown} />
+    </span>
+  </span>
+);
+
+interface Marked {
+  of: Checkpoint;
+  marks: Map<string, string>;
+  registered: Set<string>;
+}
+
+const Marks = ({ of, marks, registered }: Marked) => (
+  <>
+    {marks.has(of.uuid) && <Tag kind="best">{marks.get(of.uuid)!}</Tag>} {registered.has(of.uuid) && <Tag kind="best">model</Tag>}
+  </>
+);
 const steps = (one: Checkpoint) => Number(one.metadata.steps_completed ?? 0);
 
 /** Which is the best, and which the latest. */

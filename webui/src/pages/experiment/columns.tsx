@@ -19,7 +19,7 @@ export const metricOf = (trial: Trial, which: "bestValidation" | "latestValidati
 const bytes = (files: Record<string, string>) => Object.values(files).reduce((sum, one) => sum + Number(one), 0);
 
 /** A trial that the search closed is stopped early, never completed. */
-const shownState = (trial: Trial, decided: Map<number, Decision>) =>
+export const shownState = (trial: Trial, decided: Map<number, Decision>) =>
   decided.get(trial.id)?.ending === "stopped" ? "STOPPED" : trial.state;
 
 /** Hyperparameters, those that differ first; what is the same in all is off until it is picked. */
@@ -43,7 +43,7 @@ function metric(one: Experiment, id: string, head: string, which: "bestValidatio
     id,
     head,
     num: true,
-    width: id === "best" ? 130 : 100,
+    width: id === "best" ? 120 : 90,
     small: id === "best",
     value: read,
     title: (trial) => String(read(trial) ?? ""),
@@ -95,12 +95,24 @@ export function columnsOf({ one, names, decided, chosen }: Known): Column<Trial>
     },
     metric(one, "best", `Best ${one.searcherMetric}`, "bestValidation"),
     metric(one, "latest", "Latest", "latestValidation"),
+    ...(decided.size
+      ? [
+          {
+            id: "search",
+            head: "Search",
+            width: 240,
+            value: (trial: Trial) => decided.get(trial.id)?.text ?? "",
+            title: (trial: Trial) => decided.get(trial.id)?.text,
+            cell: (trial: Trial) => decided.get(trial.id)?.text ?? "",
+          },
+        ]
+      : []),
     ...names.map(
       ({ name, varies }): Column<Trial> => ({
         id: `hp.${name}`,
         head: name,
         num: true,
-        width: 120,
+        width: 100,
         folder: "Hyperparameters",
         off: !varies,
         value: (trial) => plain(flat(trial.hparams)[name]),
@@ -108,18 +120,6 @@ export function columnsOf({ one, names, decided, chosen }: Known): Column<Trial>
         cell: (trial) => number(plain(flat(trial.hparams)[name]), 4),
       }),
     ),
-    ...(decided.size
-      ? [
-          {
-            id: "search",
-            head: "Search",
-            width: 250,
-            value: (trial: Trial) => decided.get(trial.id)?.text ?? "",
-            title: (trial: Trial) => decided.get(trial.id)?.text,
-            cell: (trial: Trial) => decided.get(trial.id)?.text ?? "",
-          },
-        ]
-      : []),
     { id: "restarts", head: "Restarts", num: true, width: 80, value: (trial) => trial.restarts, cell: (trial) => trial.restarts },
     {
       id: "checkpoint",

@@ -4,6 +4,7 @@ import { useMemo } from "react";
 
 import { useData } from "../../api/data";
 import type { Experiment } from "../../api/types";
+import { lengthOf } from "./lengths";
 import { type Brackets, decisions } from "../../charts/search/rungs";
 
 const REST_MS = 2000;
@@ -14,5 +15,6 @@ export function useRungs(one: Experiment | undefined, topics: string[]) {
   const halving = /halving|asha/.test(one?.searcherType ?? "");
   const found = useData<{ brackets: Brackets }>(halving ? `experiments/${one!.id}/rungs` : null, topics, false, REST_MS);
   const brackets = found.data?.brackets ?? NO_BRACKETS;
-  return useMemo(() => ({ brackets, decided: decisions(brackets) }), [brackets]);
+  const unit = lengthOf(one?.config.searcher?.max_length).unit || "batches";
+  return useMemo(() => ({ brackets, decided: decisions(brackets, unit) }), [brackets, unit]);
 }

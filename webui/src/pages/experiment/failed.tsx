@@ -1,3 +1,5 @@
+import { Link } from "react-router";
+
 import { Note } from "../../ui/card";
 import type { Why } from "./cause";
 
@@ -10,9 +12,9 @@ export const FailedNote = ({ why, trial, reason }: { why: Why | null; trial?: nu
     </b>{" "}
     {reason && `${reason.charAt(0).toUpperCase()}${reason.slice(1)}.`}
     {why && why.line !== reason && why.line && (
-      <code className="cause-line" title={why.line}>
-        {why.line}
-      </code>
+      <Link className="cause-line" to={why.to} title={why.line} data-tip="Open log at the cause">
+        <code>{why.line}</code>
+      </Link>
     )}
     {why?.place && <span className="ink2 sm">{why.place}</span>}
   </Note>

@@ -1,4 +1,4 @@
-import { exact } from "../../parts/format";
+import { actorName, exact, sentence } from "../../parts/format";
 import { Link } from "react-router";
 
 import { useData } from "../../api/data";
@@ -20,8 +20,8 @@ export function Gone({ kind, id }: { kind: string; id: number | string }) {
             .filter((step, at) => at === 0 || step.actor.startsWith("user:") || step.reason.includes(" by "))
             .map((step) => (
               <li key={step.position}>
-                {step.what} on {exact(step.time)}
-                {step.reason && `: ${step.reason}`} <span className="actor">{step.actor}</span>
+                {sentence(step.what)} on {exact(step.time)}
+                {step.reason && `: ${step.reason}`} <span className="actor">{actorName(step.actor)}</span>
               </li>
             ))}
         </ul>

@@ -226,7 +226,7 @@ function Two({ chosen, found, share, open, byRank, judge }: Shown) {
         onPair={([px, py]) => set({ px, py })}
         onOpen={open}
       />
-      <Key metric={found.metric} smaller={judge.smaller} />
+      <Key of="dots" metric={found.metric} smaller={judge.smaller} />
     </Part>
   );
 }

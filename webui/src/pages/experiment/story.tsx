@@ -4,7 +4,7 @@ import { Link, useSearchParams } from "react-router";
 
 import { get, query } from "../../api/client";
 import { useData } from "../../api/data";
-import { duration, exact } from "../../parts/format";
+import { actorName, duration, exact, moment, sentence } from "../../parts/format";
 import { Button } from "../../ui/button";
 import { Card, Fold, Note } from "../../ui/card";
 import { Select } from "../../ui/field";
@@ -63,15 +63,18 @@ const Steps = ({ steps }: { steps: Step[] }) => (
 
 const Moment = ({ at }: { at: string }) => (
   <time dateTime={at} title={exact(at)}>
-    {new Date(at).toLocaleTimeString("en-GB")}
+    {moment(at)}
   </time>
 );
 
 const Words = ({ step }: { step: Step }) => (
-  <span>
-    {step.what}
-    {step.reason && <span className="ink2">: {step.reason}</span>} <span className="ink3 sm">{step.actor}</span>
-  </span>
+  <>
+    <span className="said">
+      {sentence(step.what)}
+      {step.reason && <span className="ink2">: {step.reason}</span>}
+    </span>
+    <span className="by">{actorName(step.actor)}</span>
+  </>
 );
 
 export interface Stretch {
@@ -88,7 +91,7 @@ export interface Timeline {
 }
 /** Least time between two looks into the log. */
 const REST_MS = 1000;
-const DID: Record<string, string> = { paused: "paused", waited: "waited for slots", ran: "ran", stopping: "was stopping" };
+const DID: Record<string, string> = { paused: "paused", waited: "waited for slots", ran: "ran", stopping: "was ending" };
 
 export const took = (one: Stretch) => ((one.until ? Date.parse(one.until) : Date.now()) - Date.parse(one.since)) / 1000;
 
@@ -144,9 +147,10 @@ function TimelineCard({ id, topic }: { id: number; topic: string }) {
                   {stretches.map((one) => (
                     <li key={one.position}>
                       <Moment at={one.since} />
-                      <span>
-                        {said(one)}
-                        {one.until ? "" : ", until now"} <span className="ink2">{one.reason}</span>
+                      <span className="said">
+                        {sentence(said(one))}
+                        {one.until ? "" : ", until now"}
+                        {one.reason && <span className="ink2">: {one.reason}</span>}
                       </span>
                     </li>
                   ))}

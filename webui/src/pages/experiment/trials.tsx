@@ -10,24 +10,25 @@ import { asks } from "../../charts/ask";
 import { useChosen } from "../../charts/chosen";
 import { light } from "../../charts/light";
 import { useLink } from "../../charts/link";
-import type { Decision } from "../../charts/search/rungs";
 import { isOver, stateName } from "../../parts/format";
 import { Button } from "../../ui/button";
 import { ask } from "../../ui/dialog";
 import { Search, Select } from "../../ui/field";
 import type { MenuItems } from "../../ui/menu";
+import { stateWord } from "../../ui/state";
 import { Empty } from "../../ui/status";
 import { ColumnPicker, type ColumnView, type Sort, Table, useKeptView } from "../../ui/table";
 import { ordered } from "../../ui/table/order";
 import { failed, toast } from "../../ui/toast";
 import { comparePage, MOST_BESIDE } from "../comparing/beside";
 import { CompareDrawer } from "../comparing/drawer";
-import { columnsOf, hyperparametersOf } from "./columns";
+import { columnsOf, hyperparametersOf, shownState } from "./columns";
 import { useRungs } from "./decided";
 import { listed } from "./listed";
 
 const STORE = "trials";
-const NO_DECISIONS = new Map<number, Decision>();
+/** The same ones as long as it is the same experiment. */
+const useTopics = ({ id }: Experiment) => useMemo(() => [`experiment.${id}`], [id]);
 
 interface Choosing {
   selected?: ReadonlySet<number>;
@@ -35,12 +36,8 @@ interface Choosing {
   view?: ColumnView;
 }
 
-export function TrialTable({
-  one,
-  trials,
-  decided = NO_DECISIONS,
-  ...choosing
-}: { one: Experiment; trials: Trial[]; decided?: Map<number, Decision> } & Choosing) {
+export function TrialTable({ one, trials, ...choosing }: { one: Experiment; trials: Trial[] } & Choosing) {
+  const { decided } = useRungs(one, useTopics(one));
   const { params, set } = useLink();
   const [sorted, direction] = (params.get("so") ?? "").split("..");
   const ranked = useMemo(() => trials.map((trial) => trial.id), [trials]);
@@ -105,7 +102,7 @@ export function Trials({ one, trials, topics }: { one: Experiment; trials: Trial
     const words = find.toLowerCase();
     return trials.filter(
       (trial) =>
-        (!state || stateName(trial.state) === state) &&
+        (!state || stateName(shownState(trial, decided)) === state) &&
         (fits(listed(trial, one, false)) || (decided.get(trial.id)?.text ?? "").toLowerCase().includes(words)),
     );
   }, [trials, one, state, find, decided]);
@@ -117,7 +114,7 @@ export function Trials({ one, trials, topics }: { one: Experiment; trials: Trial
   const view = useKeptView(STORE);
   const columns = useMemo(() => columnsOf({ one, names: hyperparametersOf(trials), decided, chosen: new Map() }), [one, trials, decided]);
   if (!trials.length) return <Empty title="No trial yet">They appear here as the search asks for them.</Empty>;
-  const states = [...new Set(trials.map((trial) => stateName(trial.state)))].sort();
+  const states = [...new Set(trials.map((trial) => stateName(shownState(trial, decided))))].sort();
   return (
     <>
       <div className="toolbar">
@@ -125,7 +122,7 @@ export function Trials({ one, trials, topics }: { one: Experiment; trials: Trial
         <Select
           label="State"
           value={state}
-          options={[["", "any"], ...states.map((each) => [each, each.toLowerCase()] as const)]}
+          options={[["", "any"], ...states.map((each) => [each, stateWord(each)] as const)]}
           onChange={(st) => set({ st })}
         />
         <span className="ink3 sm" role="status">
@@ -142,14 +139,7 @@ export function Trials({ one, trials, topics }: { one: Experiment; trials: Trial
         </Button>
         <ColumnPicker columns={columns} view={view} />
       </div>
-      <TrialTable
-        one={one}
-        trials={fitting}
-        decided={decided}
-        view={view}
-        selected={chosen}
-        onSelect={(ids) => set({ t: [...ids].join(",") })}
-      />
+      <TrialTable one={one} trials={fitting} view={view} selected={chosen} onSelect={(ids) => set({ t: [...ids].join(",") })} />
       {comparing && chosen.size > 0 && <CompareDrawer trials={[...chosen]} onClose={() => setComparing(false)} />}
     </>
   );

@@ -95,7 +95,7 @@ export function Experiments() {
         }
       />
       <Tabs view={view} />
-      <Bar view={view} known={known} cards={cards} onExport={() => path && exportAll(path, shown)} />
+      <Bar view={view} total={total} known={known} cards={cards} onExport={() => path && exportAll(path, shown)} />
       {error ? <Failure error={error} /> : null}
       <List view={view} windows={windows} all={all.data} cards={cards} path={path} total={total} failed={Boolean(error)} />
     </>
@@ -161,11 +161,13 @@ function Bar({
   view,
   known,
   cards,
+  total = 0,
   onExport,
 }: {
   view: ListView;
   known: Known;
   cards: ReturnType<typeof offered>;
+  total?: number;
   onExport: () => Promise<void> | null;
 }) {
   const said = conditions(view.text);
@@ -231,7 +233,7 @@ function Bar({
           ]}
         />
       </div>
-      {(said.length > 0 || view.group || view.heat.length > 0) && (
+      {(said.length > 0 || view.heat.length > 0 || (view.group && total > GROUPED)) && (
         <div className="chips">
           {said.map((one, at) => (
             <Chip key={one} onRemove={() => view.set({ q: without(view.text, at) })}>
@@ -244,7 +246,7 @@ function Bar({
               {view.group && `, per ${GROUPS[view.group]?.name}`}
             </span>
           )}
-          {view.group && <span className="ink3 sm">Groups of the first {GROUPED.toLocaleString("en")}</span>}
+          {view.group && total > GROUPED && <span className="ink3 sm">Groups of the first {GROUPED.toLocaleString("en")}</span>}
         </div>
       )}
     </div>

@@ -7,6 +7,7 @@ import { query } from "../../api/client";
 import { isFixed } from "../../lists/columns";
 import { filterOf, parse, QueryError } from "../../lists/query";
 import type { Sort } from "../../ui/table";
+import { GROUPS } from "./groups";
 import { readHeat } from "./heat";
 
 export function useListView() {
@@ -41,7 +42,8 @@ const read = (params: URLSearchParams) => ({
       .filter(Boolean)
       .map((one) => [one.slice(0, one.lastIndexOf(":")), Number(one.slice(one.lastIndexOf(":") + 1))]),
   ) as Record<string, number>,
-  group: params.get("g") ?? "",
+  // What is no group is none: a page does not say that it groups by it.
+  group: Object.hasOwn(GROUPS, params.get("g") ?? "") ? params.get("g")! : "",
   heat: readHeat(params.get("heat")),
   archived: params.has("a"),
 });

@@ -1,15 +1,15 @@
-import { KeyRound, LogOut, Plus, Trash2 } from "lucide-react";
+import { KeyRound, LogOut, Trash2 } from "lucide-react";
 import { type FormEvent, useState } from "react";
 
 import { useData } from "../../api/data";
 import { Button } from "../../ui/button";
-import { Card, Note } from "../../ui/card";
+import { Note } from "../../ui/card";
 import { Dialog, DialogFoot } from "../../ui/dialog";
 import { NumberField, Select, TextField } from "../../ui/field";
-import { Empty, Loaded } from "../../ui/status";
-import { Table } from "../../ui/table";
+import type { Column } from "../../ui/table";
 import { Copyable, Cut, Tag, Time } from "../../ui/text";
 import { useAct } from "./change";
+import { Listing } from "./listing";
 
 interface Session {
   id: string;
@@ -28,6 +28,39 @@ interface Token {
   expiry: string;
 }
 
+const day = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium" });
+const Until = ({ at }: { at: string }) => <time dateTime={at}>{day.format(new Date(at))}</time>;
+
+const SESSIONS: Column<Session>[] = [
+  { id: "with", head: "With", name: true, cell: (one) => <Cut>{one.client}</Cut>, value: (one) => one.client },
+  { id: "from", head: "From", width: 130, cell: (one) => <Cut>{one.address}</Cut>, value: (one) => one.address },
+  {
+    id: "since",
+    head: "Since",
+    width: 120,
+    small: true,
+    under: true,
+    cell: (one) => <Time at={one.openedAt} />,
+    value: (one) => one.openedAt,
+  },
+  { id: "ends", head: "Ends, if not used", width: 150, cell: (one) => <Until at={one.expiresAt} />, value: (one) => one.expiresAt },
+];
+
+const TOKENS: Column<Token>[] = [
+  { id: "name", head: "Name", name: true, cell: (one) => <Cut>{one.name}</Cut>, value: (one) => one.name },
+  {
+    id: "may",
+    head: "May",
+    width: 150,
+    small: true,
+    under: true,
+    cell: (one) => (one.scope === "read" ? "look only" : "do what you may"),
+    value: (one) => one.scope,
+  },
+  { id: "made", head: "Made", width: 120, cell: (one) => <Time at={one.createdAt} />, value: (one) => one.createdAt },
+  { id: "ends", head: "Ends", width: 130, cell: (one) => <Until at={one.expiry} />, value: (one) => one.expiry },
+];
+
 /** Where somebody is signed in; each can be ended from here. */
 export function Sessions({ user }: { user: number }) {
   const path = `users/${user}/sessions`;
@@ -36,54 +69,33 @@ export function Sessions({ user }: { user: number }) {
   const end = (one: Session) => void act("DELETE", `${path}/${one.id}`, {}, "Signed out there");
   const many = found.data?.sessions.length ?? 0;
   return (
-    <Card
+    <Listing
       title="Where you are signed in"
-      flush
-      more={
+      name="Sessions"
+      found={found}
+      rows={({ sessions }) => sessions}
+      tools={
         many > 1 && (
           <Button small onClick={() => void act("DELETE", path, {}, "Signed out everywhere else")}>
             Log out everywhere else
           </Button>
         )
       }
-    >
-      <Loaded found={found}>
-        {({ sessions }) => (
-          <Table
-            name="Sessions"
-            rows={sessions}
-            id={(one) => one.id}
-            columns={[
-              { id: "with", head: "With", name: true, cell: (one) => <Cut>{one.client}</Cut>, value: (one) => one.client },
-              { id: "from", head: "From", width: 130, cell: (one) => <Cut>{one.address}</Cut>, value: (one) => one.address },
-              { id: "since", head: "Since", width: 120, cell: (one) => <Time at={one.openedAt} />, value: (one) => one.openedAt },
-              {
-                id: "ends",
-                head: "Ends, if not used",
-                width: 150,
-                cell: (one) => <Until at={one.expiresAt} />,
-                value: (one) => one.expiresAt,
-              },
-            ]}
-            actWidth={132}
-            act={(one) =>
-              one.current ? (
-                <Tag>this one</Tag>
-              ) : (
-                <Button small icon={<LogOut />} onClick={() => end(one)}>
-                  Log out there
-                </Button>
-              )
-            }
-          />
-        )}
-      </Loaded>
-    </Card>
+      id={(one) => one.id}
+      columns={SESSIONS}
+      actWidth={132}
+      act={(one) =>
+        one.current ? (
+          <Tag>this one</Tag>
+        ) : (
+          <Button small icon={<LogOut />} onClick={() => end(one)}>
+            Log out there
+          </Button>
+        )
+      }
+    />
   );
 }
-
-const day = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium" });
-const Until = ({ at }: { at: string }) => <time dateTime={at}>{day.format(new Date(at))}</time>;
 
 /** What programs show that act for somebody. A token is shown when it is made, and never again. */
 export function Tokens() {
@@ -91,50 +103,29 @@ export function Tokens() {
   const [making, setMaking] = useState(false);
   const act = useAct();
   return (
-    <Card
-      title="API tokens"
-      flush
-      more={
-        <Button small icon={<Plus />} onClick={() => setMaking(true)}>
-          New API token
-        </Button>
-      }
-    >
-      <Loaded found={found}>
-        {({ tokenInfo }) =>
-          tokenInfo.length ? (
-            <Table
-              name="API tokens"
-              rows={tokenInfo}
-              id={(one) => one.id}
-              columns={[
-                { id: "name", head: "Name", name: true, cell: (one) => <Cut>{one.name}</Cut>, value: (one) => one.name },
-                {
-                  id: "may",
-                  head: "May",
-                  width: 150,
-                  cell: (one) => (one.scope === "read" ? "look only" : "do what you may"),
-                  value: (one) => one.scope,
-                },
-                { id: "made", head: "Made", width: 120, cell: (one) => <Time at={one.createdAt} />, value: (one) => one.createdAt },
-                { id: "ends", head: "Ends", width: 130, cell: (one) => <Until at={one.expiry} />, value: (one) => one.expiry },
-              ]}
-              actWidth={104}
-              act={(one) => (
-                <Button small icon={<Trash2 />} onClick={() => void act("DELETE", `tokens/${one.id}`, {}, `Revoked ${one.name}`)}>
-                  Revoke
-                </Button>
-              )}
-            />
-          ) : (
-            <Empty icon={<KeyRound className="l" />} title="No token yet" command="det token create NAME">
-              A program that shows one acts for you.
-            </Empty>
-          )
-        }
-      </Loaded>
+    <>
+      <Listing
+        title="API tokens"
+        found={found}
+        rows={({ tokenInfo }) => tokenInfo}
+        make={{ verb: "New API token", act: () => setMaking(true) }}
+        empty={{
+          icon: <KeyRound className="l" />,
+          title: "No token yet",
+          command: "det token create NAME",
+          children: "A program that shows one acts for you.",
+        }}
+        id={(one) => one.id}
+        columns={TOKENS}
+        actWidth={104}
+        act={(one) => (
+          <Button small icon={<Trash2 />} onClick={() => void act("DELETE", `tokens/${one.id}`, {}, `Revoked ${one.name}`)}>
+            Revoke
+          </Button>
+        )}
+      />
       {making && <NewToken onClose={() => setMaking(false)} />}
-    </Card>
+    </>
   );
 }
 

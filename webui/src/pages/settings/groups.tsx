@@ -1,16 +1,15 @@
-import { Plus, Trash2, UserPlus, UsersRound, X } from "lucide-react";
+import { Trash2, UserPlus, UsersRound, X } from "lucide-react";
 import { type FormEvent, useState } from "react";
 
 import { useData } from "../../api/data";
 import type { User } from "../../api/types";
 import { Button, IconButton } from "../../ui/button";
-import { Card } from "../../ui/card";
 import { ask, Dialog, DialogFoot } from "../../ui/dialog";
 import { Select, TextField } from "../../ui/field";
-import { Empty, Loaded } from "../../ui/status";
-import { Table } from "../../ui/table";
+import type { Column } from "../../ui/table";
 import { Avatar, Cut } from "../../ui/text";
 import { ONLY, useAct } from "./change";
+import { Listing } from "./listing";
 
 export interface Group {
   group: { groupId: number; name: string };
@@ -18,6 +17,10 @@ export interface Group {
 }
 
 const TOPICS = ["rights", "users"];
+const COLUMNS: Column<Group>[] = [
+  { id: "name", head: "Group", name: true, cell: (one) => <Cut>{one.group.name}</Cut>, value: (one) => one.group.name },
+  { id: "members", head: "Members", width: 90, num: true, cell: (one) => one.numMembers, value: (one) => one.numMembers },
+];
 
 /** Groups of users: who may is told by the roles that they hold. */
 export function Groups({ admin }: { admin: boolean }) {
@@ -26,50 +29,38 @@ export function Groups({ admin }: { admin: boolean }) {
   const [open, setOpen] = useState<Group | null>(null);
   const act = useAct();
   const remove = async ({ group, numMembers }: Group) => {
-    const text = `Its ${numMembers} members lose the roles that it holds; their accounts stay.`;
+    const who = numMembers === 1 ? "1 member loses" : `${numMembers} members lose`;
+    const text = `Its ${who} the roles that it holds; their accounts stay.`;
     if (await ask({ title: `Delete the group ${group.name}?`, text, verb: "Delete", danger: true }))
       await act("DELETE", `groups/${group.groupId}`, {}, `Deleted ${group.name}`);
   };
   return (
-    <Card
-      title="Groups"
-      flush
-      more={
-        <Button small kind="primary" icon={<Plus />} not={admin ? undefined : "Only administrators may"} onClick={() => setMaking(true)}>
-          New group
-        </Button>
-      }
-    >
-      <Loaded found={found}>
-        {({ groups }) =>
-          groups.length ? (
-            <Table
-              name="Groups"
-              rows={groups}
-              id={(one) => one.group.groupId}
-              called={(one) => one.group.name}
-              columns={[
-                { id: "name", head: "Group", name: true, cell: (one) => <Cut>{one.group.name}</Cut>, value: (one) => one.group.name },
-                { id: "members", head: "Members", width: 90, num: true, cell: (one) => one.numMembers, value: (one) => one.numMembers },
-              ]}
-              actWidth={140}
-              act={(one) => (
-                <Button small icon={<UsersRound />} onClick={() => setOpen(one)}>
-                  Members
-                </Button>
-              )}
-              actions={(one) => [{ name: "Delete", icon: <Trash2 />, danger: true, not: admin ? "" : ONLY, act: () => void remove(one) }]}
-            />
-          ) : (
-            <Empty icon={<UsersRound className="l" />} title="No group yet" command="det user-group create NAME">
-              A group's members hold its roles.
-            </Empty>
-          )
-        }
-      </Loaded>
+    <>
+      <Listing
+        title="Groups"
+        found={found}
+        rows={({ groups }) => groups}
+        make={{ verb: "New group", act: () => setMaking(true), may: admin }}
+        empty={{
+          icon: <UsersRound className="l" />,
+          title: "No group yet",
+          command: "det user-group create NAME",
+          children: "A group's members hold its roles.",
+        }}
+        id={(one) => one.group.groupId}
+        called={(one) => one.group.name}
+        columns={COLUMNS}
+        actWidth={140}
+        act={(one) => (
+          <Button small icon={<UsersRound />} onClick={() => setOpen(one)}>
+            Members
+          </Button>
+        )}
+        actions={(one) => [{ name: "Delete", icon: <Trash2 />, danger: true, not: admin ? "" : ONLY, act: () => void remove(one) }]}
+      />
       {making && <NewGroup onClose={() => setMaking(false)} />}
       {open && <Members of={open} admin={admin} onClose={() => setOpen(null)} />}
-    </Card>
+    </>
   );
 }
 

@@ -4,6 +4,7 @@ import { Link, useParams } from "react-router";
 
 import { useMe } from "../../api/data";
 import type { User } from "../../api/types";
+import { useCurrentInView } from "../../ui/into_view";
 import { PageHead, usePlace } from "../../ui/page";
 import { Loaded } from "../../ui/status";
 import { Sessions, Tokens } from "./access";
@@ -38,12 +39,13 @@ export function Settings() {
   const me = useMe();
   const wanted = useParams().part ?? "profile";
   const part = PARTS.find((one) => one.id === wanted) ?? PARTS[0]!;
+  const box = useCurrentInView<HTMLElement>(part.id);
   usePlace({ crumbs: [{ name: "Settings", to: "/settings" }, { name: part.name }] });
   return (
     <>
       <PageHead title="Settings" beside={part.name} />
       <div className="settings">
-        <nav aria-label="Parts of the settings">
+        <nav ref={box} aria-label="Parts of the settings">
           {PARTS.map((one) => (
             <Link key={one.id} className="nav" to={`/settings/${one.id}`} aria-current={one === part ? "page" : undefined}>
               {one.icon}

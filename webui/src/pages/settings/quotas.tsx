@@ -1,19 +1,17 @@
-import { Gauge, Pencil, Plus, Trash2 } from "lucide-react";
+import { Gauge, Pencil, Trash2 } from "lucide-react";
 import { type FormEvent, useState } from "react";
 
 import { useData } from "../../api/data";
 import type { User } from "../../api/types";
 import { number, size } from "../../parts/format";
-import { Button } from "../../ui/button";
-import { Card } from "../../ui/card";
 import { ask, Dialog, DialogFoot } from "../../ui/dialog";
 import { NumberField, Select } from "../../ui/field";
 import { Meter } from "../../ui/meter";
-import { Empty, Loaded } from "../../ui/status";
-import { type Column, Table } from "../../ui/table";
+import type { Column } from "../../ui/table";
 import { Cut } from "../../ui/text";
 import { ONLY, useAct } from "./change";
 import type { Group } from "./groups";
+import { Listing } from "./listing";
 
 type Limits = Record<"slots" | "jobs" | "storageBytes", number | null>;
 interface Quota extends Limits {
@@ -69,38 +67,28 @@ export function Quotas({ admin }: { admin: boolean }) {
       await act("DELETE", `quotas/${one.holder}`, {}, `Removed the quota of ${one.name}`);
   };
   return (
-    <Card
-      title="Quotas"
-      flush
-      more={
-        <Button small kind="primary" icon={<Plus />} not={admin ? undefined : "Only administrators may"} onClick={() => setSetting("new")}>
-          New quota
-        </Button>
-      }
-    >
-      <Loaded found={found}>
-        {({ quotas }) =>
-          quotas.length ? (
-            <Table
-              name="Quotas"
-              rows={quotas}
-              id={(one) => one.holder}
-              called={(one) => `${one.kind} ${one.name}`}
-              columns={COLUMNS}
-              actions={(one) => [
-                { name: "Change", icon: <Pencil />, not: admin ? "" : ONLY, act: () => setSetting(one) },
-                { name: "Remove", icon: <Trash2 />, danger: true, not: admin ? "" : ONLY, act: () => void remove(one) },
-              ]}
-            />
-          ) : (
-            <Empty icon={<Gauge className="l" />} title="Nobody is limited" command="det quota set user NAME --slots 8">
-              A quota keeps one user, group or workspace from taking all slots, jobs or storage.
-            </Empty>
-          )
-        }
-      </Loaded>
+    <>
+      <Listing
+        title="Quotas"
+        found={found}
+        rows={({ quotas }) => quotas}
+        make={{ verb: "New quota", act: () => setSetting("new"), may: admin }}
+        empty={{
+          icon: <Gauge className="l" />,
+          title: "Nobody is limited",
+          command: "det quota set --user NAME --slots 8",
+          children: "A quota keeps one user, group or workspace from taking all slots, jobs or storage.",
+        }}
+        id={(one) => one.holder}
+        called={(one) => `${one.kind} ${one.name}`}
+        columns={COLUMNS}
+        actions={(one) => [
+          { name: "Change", icon: <Pencil />, not: admin ? "" : ONLY, act: () => setSetting(one) },
+          { name: "Remove", icon: <Trash2 />, danger: true, not: admin ? "" : ONLY, act: () => void remove(one) },
+        ]}
+      />
       {setting && <SetQuota quota={setting === "new" ? null : setting} onClose={() => setSetting(null)} />}
-    </Card>
+    </>
   );
 }
 

@@ -1,16 +1,13 @@
-import { KeyRound, Plus, ShieldCheck, UserX } from "lucide-react";
+import { KeyRound, ShieldCheck, UserX } from "lucide-react";
 import { type FormEvent, useState } from "react";
 
 import { useData } from "../../api/data";
 import type { User } from "../../api/types";
-import { Button } from "../../ui/button";
-import { Card } from "../../ui/card";
 import { ask, Dialog, DialogFoot } from "../../ui/dialog";
 import { Check, PasswordField, Search, TextField } from "../../ui/field";
-import { Loaded } from "../../ui/status";
-import { Table } from "../../ui/table";
 import { Avatar, Tag } from "../../ui/text";
 import { ONLY, useAct } from "./change";
+import { Listing } from "./listing";
 
 export function Users({ admin }: { admin: boolean }) {
   const found = useData<{ users: User[] }>("users", ["users"]);
@@ -27,74 +24,62 @@ export function Users({ admin }: { admin: boolean }) {
   };
   const fits = (one: User) => `${one.username} ${one.displayName}`.toLowerCase().includes(wanted.toLowerCase());
   return (
-    <Card
-      title="Users"
-      count={found.data?.users.length}
-      flush
-      more={
-        <>
-          <Search label="Find a user" value={wanted} onChange={setWanted} small />
-          <Button small kind="primary" icon={<Plus />} not={admin ? undefined : "Only administrators may"} onClick={() => setMaking(true)}>
-            Add user
-          </Button>
-        </>
-      }
-    >
-      <Loaded found={found}>
-        {({ users }) => (
-          <Table
-            name="Users"
-            rows={users.filter(fits)}
-            id={(one) => one.id}
-            called={(one) => one.username}
-            store="users"
-            columns={[
-              {
-                id: "user",
-                head: "User",
-                name: true,
-                value: (one) => one.username,
-                cell: (one) => (
-                  <span className="cut" title={one.username}>
-                    <Avatar name={one.displayName || one.username} plain />
-                    {one.displayName || one.username} {one.displayName && <span className="sub">{one.username}</span>}
-                  </span>
-                ),
-              },
-              {
-                id: "role",
-                head: "Role",
-                width: 150,
-                small: true,
-                cell: (one) => (one.admin ? "administrator" : "user"),
-                value: (one) => Number(one.admin),
-              },
-              {
-                id: "account",
-                head: "Account",
-                width: 110,
-                cell: (one) => (one.active ? "open" : <Tag kind="bad">closed</Tag>),
-                value: (one) => Number(one.active),
-              },
-              { id: "id", head: "ID", width: 60, num: true, cell: (one) => one.id, value: (one) => one.id },
-            ]}
-            actions={(one) => [
-              {
-                name: `Make ${one.admin ? "user" : "administrator"}`,
-                icon: <ShieldCheck />,
-                not,
-                act: () => patch(one, { admin: !one.admin }, `${one.username} is ${one.admin ? "a user" : "an administrator"}`),
-              },
-              { name: "Set a password", icon: <KeyRound />, not, act: () => setChanging(one) },
-              null,
-              { name: `${one.active ? "Close" : "Open"} account`, icon: <UserX />, danger: one.active, not, act: () => void close(one) },
-            ]}
-          />
-        )}
-      </Loaded>
+    <>
+      <Listing
+        title="Users"
+        count={found.data?.users.length}
+        found={found}
+        rows={({ users }) => users.filter(fits)}
+        tools={<Search label="Find a user" value={wanted} onChange={setWanted} small />}
+        make={{ verb: "Add user", act: () => setMaking(true), may: admin }}
+        id={(one) => one.id}
+        called={(one) => one.username}
+        store="users"
+        columns={[
+          {
+            id: "user",
+            head: "User",
+            name: true,
+            value: (one) => one.username,
+            cell: (one) => (
+              <span className="cut" title={one.username}>
+                <Avatar name={one.displayName || one.username} plain />
+                {one.displayName || one.username} {one.displayName && <span className="sub">{one.username}</span>}
+              </span>
+            ),
+          },
+          {
+            id: "role",
+            head: "Role",
+            width: 150,
+            small: true,
+            cell: (one) => (one.admin ? "administrator" : "user"),
+            value: (one) => Number(one.admin),
+          },
+          {
+            id: "account",
+            head: "Account",
+            width: 110,
+            cell: (one) => (one.active ? "open" : <Tag kind="bad">closed</Tag>),
+            value: (one) => Number(one.active),
+          },
+          { id: "id", head: "ID", width: 60, num: true, cell: (one) => one.id, value: (one) => one.id },
+        ]}
+        actions={(one) => [
+          {
+            name: `Make ${one.admin ? "user" : "administrator"}`,
+            icon: <ShieldCheck />,
+            not,
+            act: () => patch(one, { admin: !one.admin }, `${one.username} is ${one.admin ? "a user" : "an administrator"}`),
+          },
+          { name: "Set a password", icon: <KeyRound />, not, act: () => setChanging(one) },
+          null,
+          { name: `${one.active ? "Close" : "Open"} account`, icon: <UserX />, danger: one.active, not, act: () => void close(one) },
+        ]}
+      />
       {making && <NewUser taken={found.data?.users.map((one) => one.username) ?? []} onClose={() => setMaking(false)} />}
       {changing && <SetPassword user={changing} onClose={() => setChanging(null)} />}
-    </Card>
+    </>
   );
 }
 

@@ -1,18 +1,19 @@
 import { useQuery } from "@tanstack/react-query";
-import { ListChecks, Plus, Send, Trash2, Webhook as Icon } from "lucide-react";
+import { ListChecks, Send, Trash2, Webhook as Icon } from "lucide-react";
 import { type FormEvent, useState } from "react";
 
 import { question, useData } from "../../api/data";
 import type { Webhook, WebhookDelivery } from "../../api/types";
-import { number } from "../../parts/format";
-import { Button } from "../../ui/button";
+import { number, sentence } from "../../parts/format";
 import { Card } from "../../ui/card";
 import { ask, Dialog, DialogFoot } from "../../ui/dialog";
 import { Check, Select, TextField } from "../../ui/field";
+import { stateWord } from "../../ui/state";
 import { Empty, Loaded } from "../../ui/status";
 import { type Column, Table } from "../../ui/table";
 import { CopyButton, Cut, Tag, Time } from "../../ui/text";
 import { useAct } from "./change";
+import { Listing } from "./listing";
 
 const STATES = ["COMPLETED", "ERROR", "CANCELED", "PAUSED", "ACTIVE"] as const;
 const USUAL: readonly string[] = ["COMPLETED", "ERROR"];
@@ -21,7 +22,7 @@ const CHANGE = "TRIGGER_TYPE_EXPERIMENT_STATE_CHANGE";
 const FRESH_MS = 5000;
 
 const kind = (one: Webhook) => (one.webhookType === "WEBHOOK_TYPE_SLACK" ? "Slack" : "JSON");
-const states = (one: Webhook) => one.triggers.map((trigger) => trigger.condition.state).join(", ");
+const states = (one: Webhook) => sentence(one.triggers.map((trigger) => stateWord(trigger.condition.state)).join(", "));
 
 const COLUMNS: Column<Webhook>[] = [
   { id: "url", head: "Address", name: true, cell: (one) => <Cut title={one.url}>{one.url}</Cut>, value: (one) => one.url },
@@ -59,40 +60,30 @@ function All() {
       await act("DELETE", `webhooks/${one.id}`, {}, `Removed webhook ${one.id}`);
   };
   return (
-    <Card
-      title="Webhooks"
-      flush
-      more={
-        <Button small kind="primary" icon={<Plus />} onClick={() => setMaking(true)}>
-          New webhook
-        </Button>
-      }
-    >
-      <Loaded found={found}>
-        {({ webhooks }) =>
-          webhooks.length ? (
-            <Table
-              name="Webhooks"
-              rows={webhooks}
-              id={(one) => String(one.id)}
-              called={(one) => `webhook ${one.id}`}
-              columns={COLUMNS}
-              actions={(one) => [
-                { name: "Deliveries", icon: <ListChecks />, act: () => setLooked(one) },
-                { name: "Test", icon: <Send />, act: () => void act("POST", `webhooks/${one.id}/test`, {}, "The test has arrived") },
-                { name: "Remove", icon: <Trash2 />, danger: true, act: () => void remove(one) },
-              ]}
-            />
-          ) : (
-            <Empty icon={<Icon className="l" />} title="Nobody is told" command="det webhook create URL">
-              A webhook tells another program, or a channel of Slack, when an experiment completes or fails.
-            </Empty>
-          )
-        }
-      </Loaded>
+    <>
+      <Listing
+        title="Webhooks"
+        found={found}
+        rows={({ webhooks }) => webhooks}
+        make={{ verb: "New webhook", act: () => setMaking(true) }}
+        empty={{
+          icon: <Icon className="l" />,
+          title: "Nobody is told",
+          command: "det webhook create URL",
+          children: "A webhook tells another program, or a channel of Slack, when an experiment completes or fails.",
+        }}
+        id={(one) => String(one.id)}
+        called={(one) => `webhook ${one.id}`}
+        columns={COLUMNS}
+        actions={(one) => [
+          { name: "Deliveries", icon: <ListChecks />, act: () => setLooked(one) },
+          { name: "Test", icon: <Send />, act: () => void act("POST", `webhooks/${one.id}/test`, {}, "The test has arrived") },
+          { name: "Remove", icon: <Trash2 />, danger: true, act: () => void remove(one) },
+        ]}
+      />
       {making && <NewWebhook onClose={() => setMaking(false)} />}
       {looked && <Deliveries hook={looked} onClose={() => setLooked(null)} />}
-    </Card>
+    </>
   );
 }
 
@@ -130,7 +121,7 @@ function NewWebhook({ onClose }: { onClose: () => void }) {
           {STATES.map((state) => (
             <Check
               key={state}
-              label={state}
+              label={sentence(stateWord(state))}
               checked={chosen.includes(state)}
               onChange={(on) => setChosen(on ? [...chosen, state] : chosen.filter((one) => one !== state))}
             />
@@ -158,7 +149,7 @@ const DELIVERIES: Column<WebhookDelivery>[] = [
     id: "of",
     head: "Of",
     name: true,
-    cell: (one) => <Cut>{one.experimentId ? `experiment ${one.experimentId}: ${one.experimentState}` : "a test"}</Cut>,
+    cell: (one) => <Cut>{one.experimentId ? `experiment ${one.experimentId}: ${stateWord(one.experimentState)}` : "a test"}</Cut>,
   },
   { id: "time", head: "Since", width: 110, cell: (one) => <Time at={one.time} /> },
   {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { nth } from "./place";
+import { nth } from "../../parts/format";
 
 test.each([
   [1, "1st"],

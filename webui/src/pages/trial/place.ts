@@ -5,14 +5,15 @@ import { useMemo } from "react";
 import { useData } from "../../api/data";
 import type { Experiment, Trial } from "../../api/types";
 import { bestFirst, isSmaller, bestValueOf } from "../experiment/listed";
+import { nth, number } from "../../parts/format";
 import { useRungs } from "../experiment/decided";
 
 export interface Place {
   /** 1 for the best; 0 where it has no value. */
   rank: number;
   of: number;
-  /** As `1st of the search, passed 3 of 3 rungs` */
-  words: string;
+  /** As `2nd best of 14 trials`, and what the search decided of it, as `stopped after 4 epochs, 6th of 8`. */
+  words: string[];
   /** Neighbours by id. */
   before?: number;
   after?: number;
@@ -27,13 +28,7 @@ export interface Place {
 }
 
 const REST_MS = 5000;
-const NONE: Place = { rank: 0, of: 0, words: "", best: [], against: null, stopped: false, passed: [] };
-
-const ENDS = ["th", "st", "nd", "rd"];
-export const nth = (place: number) => {
-  const last = place % 100;
-  return `${place.toLocaleString("en")}${ENDS[(last - 20) % 10] ?? ENDS[last] ?? ENDS[0]}`;
-};
+const NONE: Place = { rank: 0, of: 0, words: [], best: [], against: null, stopped: false, passed: [] };
 
 export function usePlaceOf(trial: Trial, one: Experiment | undefined): Place {
   const topic = `experiment.${trial.experimentId}`;
@@ -59,7 +54,7 @@ export function usePlaceOf(trial: Trial, one: Experiment | undefined): Place {
       rung.entries.some((entry) => entry.trialId === trial.id && entry.verdict === "promoted") ? [rung.length] : [],
     );
     const decision = decided.get(trial.id)?.text;
-    const words = [rank ? `${nth(rank)} of ${all.length.toLocaleString("en")}` : "", decision ?? ""].filter(Boolean).join(", ");
+    const words = [rank > 1 ? `${nth(rank)} best of ${number(all.length)} trials` : "", decision ?? ""].filter(Boolean);
     return {
       rank,
       of: all.length,

@@ -41,11 +41,11 @@ export function CauseCard({ cause, onLine, code, machine }: Props) {
         )}
         <div className="toolbar">
           <Button small icon={<ArrowRight />} onClick={() => onLine(cause.said.id)}>
-            Line {cause.said.number.toLocaleString("en")}
+            Log line {cause.said.number.toLocaleString("en")}
           </Button>
           {place && code && (
             <LinkButton small icon={<FileCode2 />} to={code}>
-              Open {place.file.split("/").at(-1)} {place.line}
+              Open {place.file.split("/").at(-1)}, line {place.line}
             </LinkButton>
           )}
           {machine && (
@@ -63,7 +63,8 @@ export function CauseCard({ cause, onLine, code, machine }: Props) {
 
 function factsOf({ place, agentId, said }: Cause): string[] {
   const at =
-    place && `${shortPath(place.file)} ${place.line}${place.function && place.function !== "<module>" ? `, in ${place.function}` : ""}`;
+    place &&
+    `${shortPath(place.file)}, line ${place.line}${place.function && place.function !== "<module>" ? `, in ${place.function}` : ""}`;
   return [at, agentId, clock(said.timestamp)].filter((fact): fact is string => Boolean(fact));
 }
 
@@ -88,11 +89,11 @@ function Ranks({ cause }: { cause: Cause }) {
     <div>
       <p className="sm over">
         <b className="b">
-          {named.length} ranks, last {elapsed(new Date(last - span).toISOString(), new Date(last).toISOString())}
+          {named.length} ranks over the last {elapsed(new Date(last - span).toISOString(), new Date(last).toISOString())}
         </b>
         {after > 0 && cause.rankId !== null && (
           <span className="ink3">
-            {after} left after rank {cause.rankId}
+            {after} ended after rank {cause.rankId}
           </span>
         )}
       </p>

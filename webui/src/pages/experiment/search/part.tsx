@@ -11,13 +11,14 @@ export const Part = ({ id, title, said, children }: { id: string; title: string;
   </Card>
 );
 
-export const Key = ({ metric, smaller }: { metric: Axis; smaller: boolean }) => (
+/** How to read a plot of lines along axes, or one of dots. */
+export const Key = ({ metric, smaller, of }: { metric: Axis; smaller: boolean; of: "lines" | "dots" }) => (
   <ul className="chart-foot">
     <li className="tn">
       {number(smaller ? metric.high : metric.low, 3)} <i className="ramp" aria-hidden /> {number(smaller ? metric.low : metric.high, 3)}{" "}
       {metric.name}
     </li>
-    <li className="ink3">dashes, ring: stopped early · dots, cross: failed</li>
-    <li className="ink3 end">drag an axis to choose, its name to move it</li>
+    <li className="ink3">{of === "lines" ? "dashed: stopped early · dotted: failed" : "ring: stopped early · cross: failed"}</li>
+    {of === "lines" && <li className="ink3 end">drag along an axis to choose trials; drag its name to move it</li>}
   </ul>
 );

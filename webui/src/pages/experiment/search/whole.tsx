@@ -53,7 +53,7 @@ export function Whole({
       <div className="cols wide-left">
         <Part id="parallel" title="Parallel coordinates">
           <Parallel {...controls} rows={rows} chosen={chosen} tint={share} onOpen={open} />
-          <Key metric={found.metric} smaller={judge.smaller} />
+          <Key of="lines" metric={found.metric} smaller={judge.smaller} />
         </Part>
         <Part
           id="importance"

@@ -1,0 +1,54 @@
+/** A part of the settings that is a list: its head with the one thing that adds to it, its rows, and what stands there when it is empty. */
+
+import { Plus } from "lucide-react";
+import type { ReactNode } from "react";
+
+import { Button } from "../../ui/button";
+import { Card } from "../../ui/card";
+import { Empty, Loaded } from "../../ui/status";
+import { Table, type TableProps } from "../../ui/table";
+
+interface Listing<Answer, Row> extends Omit<TableProps<Row>, "rows" | "name" | "empty"> {
+  title: string;
+  /** What the table is called; its title, unless that is a sentence. */
+  name?: string;
+  found: { data?: Answer; error: unknown; isPending: boolean; refetch?: () => unknown };
+  rows: (answer: Answer) => Row[];
+  /** What adds a row. Who may not sees it, and why not. */
+  make?: { verb: string; act: () => void; may?: boolean };
+  /** Beside that: a search. */
+  tools?: ReactNode;
+  /** How many there are, for the head. */
+  count?: number;
+  empty?: { icon: ReactNode; title: string; command: string; children: ReactNode };
+}
+
+export function Listing<Answer, Row>({ title, name = title, found, rows, make, tools, count, empty, ...table }: Listing<Answer, Row>) {
+  const add = make && (
+    <Button small kind="primary" icon={<Plus />} not={make.may === false ? "Only administrators may" : undefined} onClick={make.act}>
+      {make.verb}
+    </Button>
+  );
+  return (
+    <Card
+      title={title}
+      count={count}
+      flush
+      more={
+        (tools || add) && (
+          <>
+            {tools}
+            {add}
+          </>
+        )
+      }
+    >
+      <Loaded found={found}>
+        {(answer) => {
+          const there = rows(answer);
+          return there.length || !empty ? <Table name={name} rows={there} {...table} /> : <Empty {...empty} />;
+        }}
+      </Loaded>
+    </Card>
+  );
+}
