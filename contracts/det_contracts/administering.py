@@ -9,6 +9,13 @@ import msgspec
 Binding = Literal["add", "remove", "replace"]
 
 
+class RetryDecisions(msgspec.Struct, frozen=True, kw_only=True, tag="retry_decisions"):
+    """To the gateway: have an owner look once more at the records that it parked."""
+
+    owner: str
+    user: str
+
+
 class BindPool(msgspec.Struct, frozen=True, kw_only=True, tag="bind_pool"):
     """To the gateway: change which workspaces may use a resource pool."""
 

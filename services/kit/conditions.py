@@ -84,7 +84,8 @@ KINDS: dict[str, Kind] = {
     ),
     DECISIONS_PARKED: Kind(
         "It is a fault: please report it with the lines decision.parked of its output. Everything else goes "
-        "on; kill or delete what it is about, or start a version that knows how."
+        "on; kill or delete what it is about, or start a version that knows how. Once the reason is gone: "
+        "det master retry-parked, or Retry on the Health page."
     ),
     DECISIONS_STAND_STILL: Kind(
         "It is a fault: please report it with its output. It ends itself, and is started again, when "

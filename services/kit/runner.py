@@ -21,6 +21,7 @@ from det_contracts import bounds, codec, subjects
 from det_contracts.envelope import Recorded, Unknown
 from det_contracts.events import Decision
 from det_contracts.events.archive import SegmentSealed
+from det_contracts.events.gateway import DecisionsRetried
 from det_contracts.problems import invalid, unavailable
 from services.kit.command_queue import Pending, Waiting
 from services.kit.inbox import Inbox
@@ -315,6 +316,8 @@ class Runner(Generic[S]):
             return
         if type(event) is SegmentSealed:
             self._archived = max(self._archived, event.last)
+        if type(event) is DecisionsRetried and event.owner == self.rules.owner:
+            self._ask_again(recorded.id)
         if type(event) is Unknown:
             self._measures.skipped(event.name)
             if event.version == 0:
@@ -432,6 +435,11 @@ class Runner(Generic[S]):
     def parked_records(self) -> dict[str, str]:
         """Records about which nothing can be decided, in words, with the reason; at most a few of them."""
         return {f"{kind} {id}": why for (kind, id), why in itertools.islice(self.parked.items(), MOST_PARKED)}
+
+    def _ask_again(self, cause: str) -> None:
+        """Look once more at what was parked: who reads its reason may have mended that meanwhile."""
+        self._touched.update(dict.fromkeys(self.parked, cause))
+        self.parked.clear()
 
     def _park(self, key: Key, reason: str) -> None:
         if self.parked.get(key) != reason:

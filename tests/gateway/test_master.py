@@ -6,6 +6,7 @@ import pytest
 
 from det_contracts import queries
 from det_contracts.events.decision import Decision
+from det_contracts.events.gateway import DecisionsRetried
 from services.kit import conditions
 from services.kit.log import Draft
 from tests.gateway import stories as story
@@ -122,6 +123,16 @@ def test_records_that_nothing_can_be_decided_about_are_listed(gateway):
     gateway.conditions.tell(conditions.DECISIONS_PARKED, {"trial 7": "nothing can be decided about trial 7"})
     (found,) = gateway.get("/api/v1/master/parked")["parked"]
     assert (found["about"], found["message"]) == ("trial 7", "nothing can be decided about trial 7")
+
+
+def test_an_administrator_has_a_service_look_again_at_what_it_parked(gateway):
+    gateway.refused(403, "POST", "/api/v1/master/parked/retry", {"program": "searcher"})
+    gateway.log_in("admin")
+    gateway.post("/api/v1/master/parked/retry", {"program": "searcher"})
+    (stated,) = gateway.said(DecisionsRetried)
+    assert (stated.owner, stated.reason) == ("searcher", "asked for by admin")
+    told = gateway.refused(400, "POST", "/api/v1/master/parked/retry", {"program": "worker vm"})
+    assert "program: 'worker vm' decides nothing; give one of checkpoints, gateway, " in told
 
 
 @pytest.mark.parametrize(

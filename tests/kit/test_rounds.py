@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from det_contracts import codec, subjects
-from det_contracts.events import Decision, metrics, scheduler, trial
+from det_contracts.events import Decision, gateway, metrics, scheduler, trial
 from det_contracts.limits import EVENT_BYTES
 from det_contracts.problems import Refused, invalid
 from services.kit.command_queue import Pending, Waiting
@@ -17,6 +17,8 @@ from services.kit.rules import Call, Rules, Ruling
 from tests.kit.running_runner import running_runner
 
 POISONED, UNREACTABLE, HUGE = 666, 667, 668
+FAULTY = frozenset({UNREACTABLE})
+"""Rules fail for these."""
 
 
 class Account(msgspec.Struct, frozen=True):
@@ -55,7 +57,7 @@ def evolve(state, recorded):
 
 def react(state, key):
     account = state.accounts.get(key[1], Account())
-    if key[1] == UNREACTABLE:
+    if key[1] in FAULTY:
         raise ZeroDivisionError("nobody thought of this")
     reason = "x" * EVENT_BYTES if key[1] == HUGE else "asked"
     return [metrics.Settled(trial_id=key[1], reason=reason)] * (account.asked - account.answered)
@@ -282,6 +284,27 @@ def test_what_the_log_cannot_take_is_refused_or_parked_and_others_go_on(monkeypa
             assert "bytes in the log" in runner.parked["accounts", HUGE]
             assert "nobody thought of this" in runner.parked["accounts", UNREACTABLE]
             assert (await runner.command(Number(), call()))[1] == UNREACTABLE + 2
+
+    run(work)
+
+
+def test_what_was_parked_is_looked_at_again_when_an_operator_asks_for_it(monkeypatch):
+    async def work():
+        log = MemoryLog()
+        async with running(log) as runner:
+            for id in (HUGE, UNREACTABLE):
+                await log.append(draft(trial.Progressed(id, 1, 1.0), f"stated-{id}"))
+            await until(lambda: len(runner.parked) == 2)
+            monkeypatch.setitem(globals(), "FAULTY", frozenset())
+            # Another owner is meant.
+            await log.append(draft(gateway.DecisionsRetried(owner="others", reason="test"), "others"))
+            end = len(log.streams[subjects.CONTROL])
+            await until(lambda: runner.positions[subjects.CONTROL] >= end)
+            assert len(runner.parked) == 2
+            again = gateway.DecisionsRetried(owner=runner.rules.owner, reason="test")
+            await log.append(draft(again, "again"))
+            await until(lambda: answered(runner, UNREACTABLE) == 1)
+            await until(lambda: set(runner.parked) == {("accounts", HUGE)})
 
     run(work)
 

@@ -65,3 +65,31 @@ def test_all_of_it_is_taken_away(page):
     lines = told.value.path().read_text().splitlines()
     assert lines[0] == "position,time,username,event,about,what,reason"
     assert all("gateway.session" in line for line in lines[1:])
+
+
+PARKED = {
+    "unreadable": [],
+    "more": False,
+    "parked": [
+        {
+            "condition": "decisions_parked",
+            "about": "experiment 7",
+            "program": "searcher",
+            "message": "nothing can be decided about experiment 7",
+            "since": "2026-11-20T12:00:00.000Z",
+            "action": "report it",
+        }
+    ],
+}
+
+
+def test_an_operator_has_a_service_look_again_at_what_it_parked(page):
+    # What is parked is a fault that no command brings about; asking again is the real thing.
+    page.route("**/api/v1/master/parked", lambda route: route.fulfill(json=PARKED))
+    page.goto("/det/system/events?view=health")
+    row = page.get_by_role("table", name="Parked decisions").get_by_role("row", name="experiment 7")
+    row.get_by_role("button", name="Retry").click()
+    expect(page.get_by_text("The searcher looks once more at what it parked")).to_be_visible()
+    page.goto("/det/system/audit?user=admin")
+    table = page.get_by_role("table", name="Audit")
+    expect(table).to_contain_text("the searcher was to look once more at what it had parked")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from det_contracts.administering import BindPool
+from det_contracts.administering import BindPool, RetryDecisions
 from det_contracts.commands import (
     allocations,
     checkpoints,
@@ -52,6 +52,7 @@ OWNER_OF: dict[type, str] = {
     users.RemoveGroup: "gateway",
     users.SetQuota: "gateway",
     BindPool: "gateway",
+    RetryDecisions: "gateway",
     users.AssignRoles: "gateway",
     users.SetAuthz: "gateway",
     workspaces.SetWorkspace: "gateway",

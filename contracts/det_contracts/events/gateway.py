@@ -296,6 +296,19 @@ class PoolBound(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+@event("gateway.decisions.retried", key="owner")
+class DecisionsRetried(msgspec.Struct, frozen=True, kw_only=True):
+    """An operator wants an owner to look once more at the records about which it could decide nothing.
+
+    All replicas of that owner listen. It changes no record: whatever they wait for is decided then, or they
+    are parked again with the reason of that day.
+    """
+
+    owner: str
+    """As `searcher`."""
+    reason: str
+
+
 @event("gateway.workspace.set", key="workspace_id")
 class WorkspaceSet(msgspec.Struct, frozen=True, kw_only=True):
     """A workspace is there, or is described so from now on."""

@@ -72,6 +72,12 @@ def parked(session: Session, args: argparse.Namespace) -> None:
     output.table(("Service", "Since", "Message"), [_parked_row(message) for message in report["parked"]])
 
 
+def retry_parked(session: Session, args: argparse.Namespace) -> None:
+    """Have a service look once more at the records that it could not decide about."""
+    session.post("/api/v1/master/parked/retry", {"program": args.program})
+    output.good(f"The {args.program} looks once more at what it parked; see 'det master parked'")
+
+
 def archive(session: Session, args: argparse.Namespace) -> None:
     """Which part of the log was moved out of the broker."""
     archive = session.get("/api/v1/master/archive")
@@ -135,6 +141,12 @@ NOUN = Noun(
             "list what the cluster could not read or decide about",
             parked,
             (arg("--json", action="store_true", help="write JSON"),),
+        ),
+        Verb(
+            "retry-parked",
+            "have a service look again at what it could not decide about",
+            retry_parked,
+            (arg("program", help="the service that 'det master parked' names, such as searcher"),),
         ),
         Verb(
             "archive",

@@ -155,6 +155,12 @@ class QuotaBody(Body):
     storage_bytes: Long | None = None
 
 
+class RetryBody(Body):
+    """POST /master/parked/retry: whose parked records are looked at once more."""
+
+    program: str
+
+
 class BindingBody(Body):
     """POST, PUT and DELETE /resource-pools/{name}/workspace-bindings: by id, by name, or both."""
 

@@ -143,6 +143,7 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
         GET,POST ~/webhooks
         GET,DELETE ~/webhooks/{webhook_id}
         POST ~/webhooks/{webhook_id}/test
+        POST ~/master/parked/retry
         GET ~/webhooks/{webhook_id}/deliveries
     """,
     ("read_log", "cluster"): """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from det_contracts.administering import BindPool
+from det_contracts.administering import BindPool, RetryDecisions
 from det_contracts.commands import (
     AssignRoles,
     CloseSession,
@@ -37,6 +37,7 @@ from services.kit.rules import Call, Ruling
 from services.people.commands import (
     groups,
     identities,
+    parked,
     places,
     pools,
     quotas,
@@ -65,6 +66,7 @@ COMMANDS: dict[Any, Callable[[People, Any, Call], Ruling]] = {
     RemoveGroup: groups.remove_group,
     SetQuota: quotas.set_quota,
     BindPool: pools.bind_pool,
+    RetryDecisions: parked.retry_decisions,
     AssignRoles: roles.assign_roles,
     SetAuthz: roles.set_authz,
     SetWorkspace: once(places.set_workspace, CreationKept),

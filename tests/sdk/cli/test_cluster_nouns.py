@@ -219,3 +219,10 @@ def test_what_the_cluster_passed_over(master, det):
     assert "There are older ones." in out
     assert "searcher | 2023-08-01T12:00:00Z | trial 7: too large" in out
     assert json.loads(det("master", "parked", "--json").out) == found
+
+
+def test_a_service_looks_again_at_what_it_parked(master, det):
+    master.answer("POST", "/api/v1/master/parked/retry", {})
+    assert "The searcher looks once more" in det("master", "retry-parked", "searcher").out
+    (call,) = master.asked("POST", "/api/v1/master/parked/retry")
+    assert call.json == {"program": "searcher"}

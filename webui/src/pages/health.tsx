@@ -1,16 +1,18 @@
 /** How the platform is: what is wrong, what was passed over, where its log lies; for who operates it. */
 
-import { CircleCheck } from "lucide-react";
+import { CircleCheck, RotateCcw } from "lucide-react";
 
-import { useData } from "../api/data";
+import { useData, useMe } from "../api/data";
 import { type Reason, useHealth } from "../api/health";
 import { exact, size } from "../parts/format";
+import { Button } from "../ui/button";
 import { Card, Facts } from "../ui/card";
 import { Figure, Figures } from "../ui/figures";
 import { StateIcon } from "../ui/state";
 import { Empty, Loaded } from "../ui/status";
 import { type Column, Table } from "../ui/table";
 import { Copyable, Cut } from "../ui/text";
+import { useAct } from "./settings/change";
 
 interface Report {
   status: string;
@@ -138,7 +140,14 @@ export function Health() {
       </Card>
       {held.length > 0 && (
         <Card title="Parked decisions" count={held.length} flush>
-          <Table name="Parked decisions" rows={held} id={(one) => `${one.program} ${one.about} ${one.since}`} columns={PARKED} />
+          <Table
+            name="Parked decisions"
+            rows={held}
+            id={(one) => `${one.program} ${one.about} ${one.since}`}
+            columns={PARKED}
+            actWidth={96}
+            act={(one) => <Retry of={one} />}
+          />
         </Card>
       )}
       {unreadable.length > 0 && (
@@ -167,6 +176,23 @@ export function Health() {
         <Copyable text="det master logs --follow" />
       </p>
     </>
+  );
+}
+
+/** Has whoever holds it look once more: it is decided then, or parked again with the reason of now. */
+function Retry({ of }: { of: Parked }) {
+  const me = useMe();
+  const act = useAct();
+  const said = `The ${of.program} looks once more at what it parked`;
+  return (
+    <Button
+      small
+      icon={<RotateCcw />}
+      not={me.data?.user.admin ? undefined : "Only administrators may"}
+      onClick={() => void act("POST", "master/parked/retry", { program: of.program }, said)}
+    >
+      Retry
+    </Button>
   );
 }
 

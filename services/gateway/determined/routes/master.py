@@ -8,10 +8,12 @@ import msgspec
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from det_contracts.administering import RetryDecisions
 from det_contracts.expconf import masked
 from det_contracts.problems import invalid, unavailable
 from services.catalogue import journal, store
 from services.gateway.determined.routes.oidc import START
+from services.gateway.http.bodies import RetryBody
 from services.gateway.http.visit import Anybody, Asked
 from services.gateway.running.cluster_health import DOWN
 from services.gateway.running.settings import Settings
@@ -109,6 +111,13 @@ async def parked(visit: Asked, query: Asks[ParkedAsked]) -> Response:
     found = await visit.catalogue.read(lambda connection: store.unreadable(connection, limit + 1))
     parked = visit.backend.health.parked()
     return visit.answer({"unreadable": found[:limit], "more": len(found) > limit, "parked": parked})
+
+
+@router.post("/master/parked/retry")
+async def retry_parked(visit: Asked, wish: RetryBody) -> Response:
+    """Have a service look once more at the records about which it could decide nothing (our addition)."""
+    await visit.peers.command(RetryDecisions(owner=wish.program, user=visit.user.username))
+    return visit.answer({})
 
 
 @router.get("/master/archive")
