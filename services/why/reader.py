@@ -28,6 +28,8 @@ MOST_RUNS = 50_000
 NEAR = 5000
 """How far from its start and end the processes of an allocation are looked for: workers live long."""
 PATIENCE_S = 10.0
+MOST_LOOKS = 8
+"""For the newest events of one owner; together more than a million positions."""
 MOST_READS = 80
 """Reads for one question; what is missing then is left out."""
 
@@ -81,12 +83,21 @@ class Reader:
         return found[0] if found else None
 
     async def latest(self, before: int | None, newest: int, where: Sequence[str]) -> Told:
-        """What was stated in the cluster before a position, the oldest first; looks back a bounded way."""
+        """What was stated in the cluster before a position, the oldest first; looks back a bounded way.
+
+        What few state lies far back behind what others do: each look goes twice as far as the one before.
+        """
+        found: list[Recorded] = []
         async with _available():
             _, last = await self._journal.bounds(subjects.CONTROL)
             end = min(before or last + 1, last + 1)
-            start = max(end - 1 - NEAR, 0)
-            found = await self._read(where, after=start, before=end, keep=newest + 1, wanted=_no_decision)
+            start = end - 1
+            for far in (NEAR * 2**look for look in range(MOST_LOOKS if where else 1)):
+                until, start = start + 1, max(start - far, 0)
+                left = newest + 1 - len(found)
+                found[:0] = await self._read(where, after=start, before=until, keep=left, wanted=_no_decision)
+                if start == 0 or len(found) > newest:
+                    break
         self._history.add(Cause("", end), found)
         told = story(self._history, newest)
         return Told(told.steps, start > 0 or told.more)

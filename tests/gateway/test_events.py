@@ -56,6 +56,20 @@ def test_the_newest_events_of_the_cluster_page_by_page(ran):
     assert "owner must be one of" in ran.refused(400, "GET", "/api/v1/events", params={"owner": "mars"})
 
 
+def test_what_one_owner_stated_is_found_behind_much_of_others(ran, monkeypatch):
+    monkeypatch.setattr("services.why.reader.NEAR", 4)
+    known = ran.get("/api/v1/events", owner="worker", limit=1000)["steps"]
+    ran.given(*(searcher.ExperimentPaused(1, f"again {n}") for n in range(40)))
+    told = ran.get("/api/v1/events", owner="worker", limit=1000)
+    assert told["steps"] == known
+    assert not told["more"]
+    newest = ran.get("/api/v1/events", owner="worker", limit=1)
+    assert (newest["steps"], newest["more"]) == (known[-1:], True)
+    # Where there is nothing far and wide, it is said that more may lie further back.
+    monkeypatch.setattr("services.why.reader.MOST_LOOKS", 2)
+    assert ran.get("/api/v1/events", owner="worker") == {"steps": [], "more": True}
+
+
 def test_one_event_with_what_it_came_of(ran):
     end = ran.get("/api/v1/events", limit=1)["steps"][0]
     told = ran.get(f"/api/v1/events/{end['position']}")
