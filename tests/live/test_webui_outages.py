@@ -74,6 +74,19 @@ def test_the_list_goes_on_when_broker_and_gateway_were_away(cluster, page, examp
     expect(page.get_by_text("reconnecting, data of")).to_have_count(0, timeout=60 * SECONDS)
 
 
+@pytest.mark.full
+def test_a_page_that_is_opened_while_the_gateway_is_away_comes_when_it_is_back(cluster, page):
+    cluster.stop("gateway")
+    # Its script was never fetched.
+    page.get_by_role("link", name="Agents", exact=True).first.click()
+    expect(page.get_by_role("alert")).to_contain_text("The gateway", timeout=60 * SECONDS)
+    expect(page.get_by_text("This page could not be shown")).to_have_count(0)
+    cluster.start("gateway")
+    expect(page.get_by_role("heading", name="Agents", exact=True)).to_be_visible(timeout=60 * SECONDS)
+    expect(page).to_have_url(re.compile("/det/clusters"))
+    expect(page.get_by_role("alert")).to_have_count(0, timeout=60 * SECONDS)
+
+
 def test_every_page_says_what_is_wrong_and_since_when_for_as_long_as_it_is(cluster, page):
     banner = page.get_by_role("status", name="Health of the cluster")
     expect(banner).to_have_count(0)

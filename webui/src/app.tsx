@@ -5,9 +5,10 @@ import { BrowserRouter, Navigate, Route, Routes } from "react-router";
 import { ApiError } from "./api/client";
 import { Banner } from "./parts/banner";
 import { Layout } from "./shell/layout";
+import { patient } from "./shell/patient";
 
 const page = <Name extends string>(load: () => Promise<Record<Name, ComponentType>>, name: Name) =>
-  lazy(() => load().then((found) => ({ default: found[name] })));
+  lazy(() => patient(load).then((found) => ({ default: found[name] })));
 
 // Each place comes when it is looked at: the first page stays light.
 const Audit = page(() => import("./pages/audit"), "Audit");
