@@ -8,8 +8,9 @@ the state. The view is thrown away; what counts is what is read back from the lo
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Hashable, Iterator, MutableMapping
 from dataclasses import fields
+from functools import cache
 from typing import Any, TypeVar, cast
 
 S = TypeVar("S")
@@ -92,13 +93,18 @@ def view_of(state: S) -> S:
     `TypeError` for any other. While the view is in use the state must not change.
     """
     view: S = object.__new__(type(state))
-    for one in fields(cast(Any, state)):
-        part = getattr(state, one.name)
+    for name in _parts_of(cast(Hashable, type(state))):
+        part = getattr(state, name)
         if isinstance(part, dict):
             layer: Any = Layer(part)
         elif hasattr(part, "layer"):
             layer = part.layer()
         else:
-            raise TypeError(f"{type(state).__name__}.{one.name} cannot be seen through: it has no layer()")
-        setattr(view, one.name, layer)
+            raise TypeError(f"{type(state).__name__}.{name} cannot be seen through: it has no layer()")
+        setattr(view, name, layer)
     return view
+
+
+@cache
+def _parts_of(state: Any) -> tuple[str, ...]:
+    return tuple(one.name for one in fields(state))

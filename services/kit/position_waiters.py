@@ -21,7 +21,8 @@ class Reached:
 
     def move(self, position: int) -> None:
         """Wake those who wait for what is reached now."""
-        self.position = max(self.position, position)
+        if position > self.position:
+            self.position = position
         while self._marks and self._marks[0] <= self.position:
             for waiter in self._waiting.pop(heapq.heappop(self._marks)):
                 if not waiter.done():

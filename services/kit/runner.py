@@ -369,9 +369,11 @@ class Runner(Generic[S]):
     async def _wait_for_cause(self) -> None:
         """Wait until something moves, or a due time comes."""
         due = self.rules.due(self.state) if self._may_decide() else None
-        wait = None if due is None else self._inbox.wait(due)
+        if due is None:
+            await self._wake.wait()
+            return
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(wait):
+            async with asyncio.timeout(self._inbox.wait(due)):
                 await self._wake.wait()
 
     def deciding(self) -> tuple[bool, int]:
@@ -526,7 +528,7 @@ class Runner(Generic[S]):
 
 def _portions(messages: Sequence[Stored]) -> list[Sequence[Stored]]:
     """What is folded without a pause, and kept as records at one time; at least one portion."""
-    if len(messages) < 2:
+    if sum(len(message.body) for message in messages) <= PORTION_BYTES:
         return [messages]
     found, start, size = list[Sequence[Stored]](), 0, 0
     for at, message in enumerate(messages):

@@ -71,7 +71,10 @@ class SortedKeys:
 
     def first(self, *prefix: Any) -> Key | None:
         """The first tuple that begins so."""
-        return next(self.scan(*prefix), None)
+        if prefix:
+            return next(self.scan(*prefix), None)
+        # Every fold asks for the next due times: most of the time there are none.
+        return self._keys[0] if self._keys else None
 
     def descending(self, *prefix: Any) -> Iterator[Key]:
         """The tuples that begin so, last one first."""
@@ -144,25 +147,44 @@ class LoadingKeys(SortedKeys):
         return super().count(*prefix)
 
 
+_NO_KEYS: SortedList = SortedList()
+_NOTHING = SortedKeys()
+"""What layers hold in which nothing was added or taken, as in most: a round makes one of every index.
+
+Both stay empty: a layer has a set of its own before it changes it.
+"""
+
+
 class _Layer(SortedKeys):
     """What was added to a set, and what was taken from it."""
 
     def __init__(self, below: SortedKeys) -> None:
-        super().__init__()
+        self._keys = _NO_KEYS
         self._below = below
-        self._gone = SortedKeys()
+        self._gone = _NOTHING
 
     def add(self, *key: Any) -> None:
         if key in self._gone:
             self._gone.discard(*key)
-        else:
-            super().add(*key)
+            return
+        if self._keys is _NO_KEYS:
+            self._keys = SortedList()
+        super().add(*key)
+
+    def update(self, keys: Collection[Key]) -> None:
+        for key in keys:
+            self.add(*key)
 
     def discard(self, *key: Any) -> None:
         if self._keys.__contains__(key):
             super().discard(*key)
         elif key in self._below and key not in self._gone:
+            if self._gone is _NOTHING:
+                self._gone = SortedKeys()
             self._gone.add(*key)
+
+    def first(self, *prefix: Any) -> Key | None:
+        return next(self.scan(*prefix), None)
 
     def scan(self, *prefix: Any, after: Any = None) -> Iterator[Key]:
         return merge(self._left(self._below.scan(*prefix, after=after)), super().scan(*prefix, after=after))

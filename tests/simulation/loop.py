@@ -80,7 +80,10 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             heappop(timers)
         if not timers:
             raise Deadlock("everybody waits for somebody else")
-        self.now = max(self.now, timers[0][0])
+        first = heappop(timers)
+        self._ready.append(first)
+        if first[0] > self.now:
+            self.now = first[0]
         until = self.now + GRAIN_S
         while timers and timers[0][0] < until:
             self._ready.append(heappop(timers))
