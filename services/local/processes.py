@@ -13,8 +13,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from services.kit import host_processes
+from services.local.forks import Forked, Forks, NotForked
 from services.local.home import Wish
 
 FIRST_PAUSE_S = 0.05
@@ -40,12 +42,18 @@ class Child:
     """Keeps one program running until it is told to stop."""
 
     def __init__(
-        self, program: Program, on_start: Callable[[str, int], None], wish: Callable[[str], Wish]
+        self,
+        program: Program,
+        on_start: Callable[[str, int], None],
+        wish: Callable[[str], Wish],
+        forks: Forks | None = None,
     ) -> None:
+        """`forks` starts it, where it can."""
         self.program = program
+        self._forks = forks
         self._on_start = on_start
         self._wish = wish
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: asyncio.subprocess.Process | Forked | None = None
         self._stopping = False
 
     async def keep_running(self) -> None:
@@ -70,16 +78,27 @@ class Child:
 
     async def _run_once(self, wish: Wish) -> None:
         with self.program.log.open("ab") as output:
-            self._process = await asyncio.create_subprocess_exec(
-                *self.program.command,
-                env=dict(self.program.environment) | wish.settings,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                preexec_fn=_die_with_parent,
-            )
+            self._process = await self._started(dict(self.program.environment) | wish.settings, output)
         self._on_start(self.program.name, self._process.pid)
         await self._process.wait()
+
+    async def _started(
+        self, environment: dict[str, str], output: IO[bytes]
+    ) -> asyncio.subprocess.Process | Forked:
+        module = self._forks.takes(self.program.command, environment) if self._forks is not None else ""
+        if self._forks is not None and module:
+            try:
+                return await self._forks.start(module, environment, output)
+            except NotForked as error:
+                tell(f"{self.program.name} is started by itself: {error}")
+        return await asyncio.create_subprocess_exec(
+            *self.program.command,
+            env=environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            preexec_fn=die_with_parent,
+        )
 
     async def stop(self) -> None:
         """Ask the program to end; kill it when it does not."""
@@ -114,7 +133,8 @@ def tell(text: str) -> None:
         print(f"{moment} {text}", file=sys.stderr, flush=True)
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """Have this process killed when the one that started it ends."""
     # A killed supervisor must not leave half a cluster behind; trials live on under their own shims.
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 

@@ -19,10 +19,11 @@ from services.local import log_rotation
 from services.local.batch_staging import BatchStaging
 from services.local.broker_care import BrokerCare
 from services.local.certificate_care import keep_certificates
+from services.local.forks import Forks
 from services.local.home import Home, Plan, Wish
 from services.local.keys import write_keys, write_worker
 from services.local.on_demand import end_all
-from services.local.processes import Child, Program, tell
+from services.local.processes import Child, Program, die_with_parent, tell
 
 RUN_AS = "STEADFAST_WORKER_RUN_AS"
 SERVICES = ("intake", "searcher", "scheduler", "metrics", "checkpoints", "webhooks", "gateway")
@@ -258,7 +259,9 @@ async def supervise(plan: Plan, home: Home) -> None:
     programs = cluster.programs()
     for program in programs:
         home.ask(program.name, Wish())
-    children = [Child(program, note, home.wish) for program in programs]
+    modules = [f"services.{name}" for name in cluster.services]
+    forks = Forks(home.path, modules, home.folder("logs") / "services.log", die_with_parent)
+    children = [Child(program, note, home.wish, forks) for program in programs]
     with contextlib.ExitStack() as held:
         cluster.hold_ports(held)
         tasks = [asyncio.create_task(child.keep_running()) for child in children]
@@ -282,6 +285,7 @@ async def supervise(plan: Plan, home: Home) -> None:
             await asyncio.gather(on_demand, *(child.stop() for child in children[first:]))
             for group in (children[1:first], children[:1]):
                 await asyncio.gather(*(child.stop() for child in group))
+            forks.end()
             staging.clear()
             (home.path / "processes.json").unlink(missing_ok=True)
             raise

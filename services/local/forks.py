@@ -1,0 +1,168 @@
+"""Services that are started as forks of one process, so that what they are made of is loaded once.
+
+Where that cannot be done (another system than Linux, a variable that an interpreter reads as it starts, a
+server that has ended) a service is started as any program is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+from services.local.fork_server import CONTROL, REQUEST_BYTES
+
+READY_S = 60.0
+"""For so long a service waits to be forked."""
+AT_ITS_START = ("PYTHON", "LD_", "MALLOC_", "LC_", "LANG")
+"""Variables with these beginnings are read by an interpreter as it starts, and would come too late."""
+
+
+class NotForked(Exception):
+    """It has to be started otherwise; the text says why."""
+
+
+class Forked:
+    """A process that is a child of the server: known by a descriptor, so never mistaken for another one."""
+
+    def __init__(self, pid: int, descriptor: int) -> None:
+        self.pid = pid
+        self._descriptor = descriptor
+        self._ended = asyncio.Event()
+        asyncio.get_running_loop().add_reader(descriptor, self._end)
+
+    def _end(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._descriptor)
+        os.close(self._descriptor)
+        self._ended.set()
+
+    @property
+    def returncode(self) -> int | None:
+        """None while it runs; how it ended is not known."""
+        return 0 if self._ended.is_set() else None
+
+    async def wait(self) -> int:
+        """Wait until it has ended."""
+        await self._ended.wait()
+        return 0
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it."""
+        self.send_signal(signal.SIGKILL)
+
+    def send_signal(self, number: int) -> None:
+        """Raises `ProcessLookupError` where it has ended."""
+        if self._ended.is_set():
+            raise ProcessLookupError(self.pid)
+        signal.pidfd_send_signal(self._descriptor, number)
+
+
+class Forks:
+    """The server's other end. It is started with the first service, and again when it has ended."""
+
+    def __init__(self, home: Path, modules: Sequence[str], log: Path, before: Callable[[], None]) -> None:
+        """`home` is shown on its command line, and so on those of its forks.
+
+        `before` runs in the server before it is one, to have it end with this process.
+        """
+        self._home = home
+        self._modules = modules
+        self._log = log
+        self._before = before
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+
+    def takes(self, command: Sequence[str], environment: Mapping[str, str]) -> str:
+        """The module that a command runs, where it can be forked; else empty."""
+        if not hasattr(os, "pidfd_open") or list(command[:-1]) != [sys.executable, "-P", "-m"]:
+            return ""
+        if command[-1] not in self._modules or _at_start(environment) != _at_start(os.environ):
+            return ""
+        return command[-1]
+
+    async def start(self, module: str, environment: Mapping[str, str], output: IO[bytes]) -> Forked:
+        """A new process that runs a module, with this environment and output; raises `NotForked`."""
+        request = json.dumps({"module": module, "environment": dict(environment)}).encode()
+        if len(request) > REQUEST_BYTES:
+            raise NotForked(f"its environment has {len(request):,} bytes")
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with ours:
+            ours.setblocking(False)
+            with theirs:
+                try:
+                    socket.send_fds(self._begun(), [request], [output.fileno(), theirs.fileno()])
+                except BlockingIOError as error:
+                    raise NotForked("the server does not keep up") from error
+                except OSError as error:
+                    self.end()
+                    raise NotForked(str(error)) from error
+            return await _answered(ours)
+
+    def _begun(self) -> socket.socket:
+        """The socket to a server that runs, as far as is known."""
+        if self._process is not None and self._process.poll() is not None:
+            self.end()
+        if self._control is None:
+            self._control, self._process = self._start()
+        return self._control
+
+    def _start(self) -> tuple[socket.socket, subprocess.Popen[bytes]]:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        name = "services.local.fork_server"
+        with theirs, self._log.open("ab") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-m", name, str(self._home), *self._modules],
+                env=dict(os.environ) | {CONTROL: str(theirs.fileno())},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                pass_fds=(theirs.fileno(),),
+                preexec_fn=self._before,
+            )
+        ours.setblocking(False)
+        return ours, process
+
+    def end(self) -> None:
+        """End the server, and whatever of its forks still runs."""
+        if self._control is not None:
+            self._control.close()
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+            self._process.wait()
+        self._control = self._process = None
+
+
+def _at_start(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name.startswith(AT_ITS_START)}
+
+
+async def _answered(ours: socket.socket) -> Forked:
+    loop, readable = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(ours, readable.set)
+    try:
+        async with asyncio.timeout(READY_S):
+            await readable.wait()
+    except TimeoutError:
+        raise NotForked(f"no process within {READY_S:.0f} s") from None
+    finally:
+        loop.remove_reader(ours)
+    try:
+        told, descriptors, _, _ = socket.recv_fds(ours, 64, 1)
+    except OSError as error:
+        raise NotForked(str(error)) from error
+    if not descriptors:
+        raise NotForked("its process has ended at once")
+    return Forked(int(told), descriptors[0])
