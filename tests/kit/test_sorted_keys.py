@@ -65,3 +65,12 @@ def test_one_tuple_takes_the_place_of_another():
     index.swap((2, 1), None)
     index.swap((1, 3), (1, 3))
     assert list(index) == [(1, 3)]
+
+
+def test_many_are_added_to_one_layer_alone():
+    below = SortedKeys([(1, 1)])
+    layer = below.layer()
+    layer.discard(1, 1)
+    layer.update([(1, 1), (2, 2)])
+    assert list(layer) == [(1, 1), (2, 2)]
+    assert list(below) == list(below.layer()) == [(1, 1)]
