@@ -165,7 +165,7 @@ def catalogue(filled: Filled, folder: Path) -> tuple[Catalogue, Any]:
     with database.engine.begin() as connection:
         project(connection, records, ())
     saver: Any = Saver()
-    runner: Any = SimpleNamespace(state=filled.state, positions={"CONTROL": 0}, reach=saver.reach)
+    runner: Any = SimpleNamespace(state=filled.state, positions={"CONTROL": 0}, reach=saver.reach, pager=None)
     return Catalogue(runner, saver, database, Newest(nothing_new)), saver
 
 

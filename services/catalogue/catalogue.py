@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TypeVar
 
 import sqlalchemy as sa
 
 from det_contracts import subjects
 from det_contracts.problems import Refused, not_found
-from services.catalogue import listing
+from services.catalogue.away import Away
 from services.catalogue.columns.values import Columns
 from services.catalogue.domain import Checkpoint, Experiment, State, Submission, Trial
 from services.catalogue.newest import Newest
 from services.catalogue.waiting import Fact, Waiting
 from services.kit.database import Database
-from services.kit.rules import Key
 from services.kit.runner import Runner
 from services.kit.snapshot_store import DatabaseSaver
 
@@ -35,6 +34,7 @@ class Catalogue:
         self._database = database
         self._newest = newest
         self.columns = Columns()
+        self.away = Away(runner, database)
         self.waiting = Waiting(lambda: runner.state)
         saver.watch(self.columns.note)
         saver.watch(self.waiting.note)
@@ -79,26 +79,6 @@ class Catalogue:
         # Another gateway that shares the database may be ahead.
         await self._runner.reach(position)
         return found
-
-    async def bring(self, keys: Iterable[Key]) -> None:
-        """Have records loaded, with all of their experiments, before they are looked for: so nobody waits."""
-        if self._runner.pager is not None:
-            await self._runner.pager.fetch(keys)
-
-    async def trial_ids(self, experiment_ids: Iterable[int]) -> dict[int, list[int]]:
-        """The trials of some experiments; of those that are away they are read, and no more of them."""
-        pager, found = self._runner.pager, dict[int, list[int]]()
-        away = []
-        for id in experiment_ids:
-            known = self.state.experiments.get(id)
-            if known is None or not known.trials:
-                found[id] = []
-            elif pager is None or pager.is_loaded(str(id)):
-                found[id] = list(self.state.trials_of.ids(id))
-            else:
-                away.append(id)
-        # What is away is saved.
-        return found | (await self._database.read(lambda c: listing.trial_ids(c, away)) if away else {})
 
     async def until(self, fact: Fact) -> None:
         """Wait until a fact holds, looking whenever one of its records is folded."""

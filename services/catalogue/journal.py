@@ -50,7 +50,7 @@ async def _told(messages: Sequence[Stored], catalogue: Catalogue) -> list[dict[s
     history = History()
     all = [one for one in map(decoded, messages) if one is not None and not isinstance(one.event, Decision)]
     named = {id for one in all if (id := getattr(one.event, "allocation_id", None))}
-    await catalogue.bring(("allocations", id) for id in named)
+    await catalogue.away.bring(("allocations", id) for id in named)
     runs = (catalogue.state.allocations.get(id) for id in named)
     history.trial_of = {one.id: one.trial_id for one in runs if one is not None}
     found = []

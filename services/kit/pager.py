@@ -211,7 +211,7 @@ class Pager(Generic[S]):
             raise self._fault(_told(error)) from error
 
     def _checked(self, pages: Pages) -> Pages:
-        if pages.changed_after(self._positions, self._saver.newest_folded_save()):
+        if pages.changed_after(self._positions):
             there, here = pages.positions, dict(self._positions)
             raise self._fault(f"another replica has saved what is looked for, up to {there}; here is {here}")
         return pages

@@ -41,15 +41,17 @@ class Pages:
     newest: int = 0
     """When one of these was last saved: the sum of the positions of all streams, greater with each save."""
 
-    def changed_after(self, here: Mapping[str, int], folded_save: int = 0) -> bool:
+    folded_save: int = 0
+    """Of the saves that are known, and folded here in all streams, the newest: its sum."""
+
+    def changed_after(self, here: Mapping[str, int]) -> bool:
         """Whether it may have been otherwise where the log is folded up to `here`.
 
-        Of several streams one may be behind and another ahead, so that no sum tells what is folded here:
-        `folded_save` is the sum of the newest save that is known, and lies behind `here` in all of them.
+        Of several streams one may be behind and another ahead, so that no sum tells what is folded here.
         """
         if all(at <= here.get(stream, at) for stream, at in self.positions.items()):
             return False
-        bound = folded_save if len(self.positions) > 1 else sum(here.values())
+        bound = self.folded_save if len(self.positions) > 1 else sum(here.values())
         return max(self.newest, self.dropped) > bound
 
 

@@ -227,7 +227,7 @@ class DatabaseSaver:
 
     def pages_now(self, keys: Collection[Key], roots: Collection[str], known: Callable[[str], bool]) -> Pages:
         """Records that are looked for, with their roots (`Snapshot.pages`); the loop waits for it."""
-        return self._database.read_now(lambda c: self._snapshot.pages(c, keys, roots, known))
+        return self._judged(self._database.read_now(lambda c: self._snapshot.pages(c, keys, roots, known)))
 
     async def pages(
         self, keys: Collection[Key], roots: Collection[str], known: Callable[[str], bool]
@@ -235,10 +235,15 @@ class DatabaseSaver:
         """The same, in a thread; waits until the database does as it is asked."""
         while True:
             try:
-                return await self._database.read(lambda c: self._snapshot.pages(c, keys, roots, known))
+                found = await self._database.read(lambda c: self._snapshot.pages(c, keys, roots, known))
+                return self._judged(found)
             except sa.exc.OperationalError as error:
                 log.warning("loading.failed", error=in_words(error))
                 await asyncio.sleep(FAILED_PAUSE_S)
+
+    def _judged(self, found: Pages) -> Pages:
+        found.folded_save = self._newest_folded_save()
+        return found
 
     @property
     def folded(self) -> int:
@@ -249,7 +254,7 @@ class DatabaseSaver:
         """Whether all up to a portion is in the database, whoever has written it, under its root."""
         return not self._strays and self._kept.position >= portion
 
-    def newest_folded_save(self) -> int:
+    def _newest_folded_save(self) -> int:
         """Of what was saved and is folded here, in all streams, the newest: the sum of its positions."""
         while self._saves and _covers(self._positions, self._saves[0]):
             self._folded_save = sum(self._saves.popleft().values())
@@ -258,7 +263,7 @@ class DatabaseSaver:
     def _heard_of(self, saved: Mapping[str, int]) -> None:
         if len(saved) > 1 and (not self._saves or self._saves[-1] != saved):
             self._saves.append(saved)
-            self.newest_folded_save()
+            self._newest_folded_save()
 
     def let_go(self, root: str) -> None:
         """A root has left the memory, and all of it is saved."""

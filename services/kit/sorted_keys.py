@@ -9,7 +9,7 @@ An index is a function of the records and is not stored. Whoever puts or drops a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from heapq import merge
 from typing import Any
 
@@ -40,10 +40,6 @@ class SortedKeys:
     def add(self, *key: Any) -> None:
         """Add a tuple that is not there yet."""
         self._keys.add(key)
-
-    def update(self, keys: Collection[Key]) -> None:
-        """Add many tuples that are not there yet."""
-        self._keys.update(keys)
 
     def discard(self, *key: Any) -> None:
         """Remove a tuple, where it is there."""

@@ -42,14 +42,11 @@ def _load_task(state: State, task_id: str) -> bool:
 
 def enter(state: State, keys: Collection[Key]) -> None:
     """Enter loaded records into the indexes."""
-    found: dict[int, tuple[SortedKeys, list[Place]]] = {}
     for key in keys:
         for known, place in _places(state, key):
-            found.setdefault(id(known), (known, []))[1].append(place)
+            known.add(*place)
         if key[0] == "trials":
             state.task_trials[state.trials[key[1]].task_id] = key[1]
-    for known, places in found.values():
-        known.update(places)
 
 
 def leave(state: State, keys: Collection[Key]) -> None:

@@ -43,9 +43,9 @@ class Guard:
         if permission == "anybody" or ticket or keyed:
             await place.take(stranger_at(visit.address))
             return
-        await visit.catalogue.bring(_keys(request))
         session = visit.session()
         await place.take(sessions.client_of(session))
+        await visit.catalogue.away.bring(_keys(request))
         # Meanwhile it may have been closed.
         request.state.session = session = visit.session()
         if session.scope == "read" and not reads:
@@ -60,12 +60,11 @@ class Guard:
 
 
 def _keys(request: Request) -> Iterator[Key]:
-    """The records that a request names: they are read before anybody looks for them, while others go on."""
-    named, asked = request.path_params, request.query_params
+    """The records that a path names: they are read before anybody looks for them, while others go on."""
+    named = request.path_params
     yield from ((table, text) for name, table in _TABLES.items() if (text := named.get(name, "")))
-    several = [text for name in _TRIALS for text in asked.getlist(name)]
-    trials = [named.get("trial_id", ""), *(id for text in several for id in text.split(","))]
-    yield from (("trials", int(id)) for id in trials if _is_id(id))
+    if _is_id(id := named.get("trial_id", "")):
+        yield "trials", int(id)
     if _is_id(id := named.get("experiment_id", "")):
         yield "submissions", int(id)
     if owner := named.get("task_id", "").partition(".")[0]:
@@ -78,7 +77,6 @@ def _is_id(text: str) -> bool:
 
 LONGEST_ID = 18
 """Digits: what is longer names nothing."""
-_TRIALS = ("trialIds", "trial_ids")
 _TABLES = {
     # Its number alone stands for all that belongs to an experiment.
     "experiment_id": "allocations",

@@ -80,7 +80,7 @@ def _query(query: CheckpointsAsked, **of: int) -> Callable[[sa.Connection], Foun
 async def show_all(visit: UserVisit, records: Sequence[Checkpoint]) -> list[dict[str, Any]]:
     """Checkpoints with their validations; none of an experiment that is deleted meanwhile."""
     validations = await _validations(visit, records)
-    await visit.catalogue.bring(
+    await visit.catalogue.away.bring(
         key for one in records for key in (("submissions", one.experiment_id), ("checkpoints", one.uuid))
     )
     state = visit.catalogue.state

@@ -64,6 +64,7 @@ async def time_series(visit: Asked, query: Asks[CurvesAsked]) -> Response:
     ids = list(dict.fromkeys(query.trial_ids))
     if not ids:
         raise invalid("trialIds must name at least one trial")
+    await visit.catalogue.away.bring(("trials", id) for id in ids)
     trials = [visit.catalogue.trial(id) for id in ids]
     visit.see("trial", *ids)
     first, last, limit = query.window()

@@ -107,8 +107,8 @@ async def show(visit: UserVisit, id: int) -> dict[str, Any]:
 async def shown_with(visit: UserVisit, ids: Sequence[int], lean: bool = False) -> dict[int, list[int]]:
     """What experiments are shown with: their trials, and, unless `lean`, what was submitted is loaded."""
     if not lean:
-        await visit.catalogue.bring(("submissions", id) for id in ids)
-    found: dict[int, list[int]] = await visit.catalogue.trial_ids(ids)
+        await visit.catalogue.away.bring(("submissions", id) for id in ids)
+    found: dict[int, list[int]] = await visit.catalogue.away.trial_ids(ids)
     return found
 
 

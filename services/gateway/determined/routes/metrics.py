@@ -25,9 +25,10 @@ class GroupAsked(ReportsAsked, Grouped):
     """And of which group."""
 
 
-def _stream(visit: UserVisit, ids: list[int], group: str | None) -> Response:
+async def _stream(visit: UserVisit, ids: list[int], group: str | None) -> Response:
     if not ids:
         raise invalid("trialIds must name at least one trial")
+    await visit.catalogue.away.bring(("trials", id) for id in ids)
     for id in ids:
         visit.catalogue.trial(id)
     visit.see("trial", *ids)
@@ -42,16 +43,16 @@ def _stream(visit: UserVisit, ids: list[int], group: str | None) -> Response:
 @router.get("/trials/metrics/trial_metrics")
 async def of_group(visit: Asked, query: Asks[GroupAsked]) -> Response:
     """Reports of one group, or of all."""
-    return _stream(visit, query.trial_ids, query.group or None)
+    return await _stream(visit, query.trial_ids, query.group or None)
 
 
 @router.get("/trials/metrics/training_metrics")
 async def training(visit: Asked, query: Asks[ReportsAsked]) -> Response:
     """Training reports."""
-    return _stream(visit, query.trial_ids, "training")
+    return await _stream(visit, query.trial_ids, "training")
 
 
 @router.get("/trials/metrics/validation_metrics")
 async def validation(visit: Asked, query: Asks[ReportsAsked]) -> Response:
     """Validation reports."""
-    return _stream(visit, query.trial_ids, VALIDATION)
+    return await _stream(visit, query.trial_ids, VALIDATION)

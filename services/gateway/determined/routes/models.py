@@ -193,7 +193,7 @@ async def _shown_version(visit: UserVisit, id: int) -> Response:
     one = state.versions.get(id)
     if one is None:
         raise not_found("version with the id", id)
-    await visit.catalogue.bring([("checkpoints", one.checkpoint)])
+    await visit.catalogue.away.bring([("checkpoints", one.checkpoint)])
     known = state.checkpoints.get(one.checkpoint)
     if known is not None and not visit.sight.experiment(known.experiment_id):
         known = None
@@ -208,7 +208,7 @@ async def versions(visit: Asked, name: str, query: Asks[Paged]) -> Response:
     one = find(state, name)
     found = [state.versions[id] for id in state.numbers.ids(one.id)]
     page, pagination = paging.cut(found, query.window)
-    await visit.catalogue.bring(("checkpoints", version.checkpoint) for version in page)
+    await visit.catalogue.away.bring(("checkpoints", version.checkpoint) for version in page)
     held = [state.checkpoints[v.checkpoint] for v in page if v.checkpoint in state.checkpoints]
     sight = visit.sight
     held = sight.only(lambda known: sight.experiment(known.experiment_id), held)

@@ -49,6 +49,7 @@ async def series(visit: Asked, query: Asks[SeriesAsked]) -> Response:
 
     What they hold is said at `det_contracts.queries.Buckets`.
     """
+    await visit.catalogue.away.bring(("trials", id) for id in query.trial_ids)
     ids = [visit.catalogue.trial(id).id for id in dict.fromkeys(query.trial_ids)]
     names = list(dict.fromkeys(query.names))
     visit.see("trial", *ids)
