@@ -88,8 +88,9 @@ function Row<T>({ row, id, index, ariaIndex, className, isChosen, called, frame,
       })}
       {(offers || act) && (
         <td className="act">
-          {act?.(row)}
-          {offers && <Menu label={`Actions of ${called}`} action="more" items={() => does.current.actions?.(row) ?? []} />}
+          {act && <Fragment key={id}>{act(row)}</Fragment>}
+          {/* Never that of the row that was drawn here before. */}
+          {offers && <Menu key={id} label={`Actions of ${called}`} action="more" items={() => does.current.actions?.(row) ?? []} />}
         </td>
       )}
     </tr>

@@ -13,6 +13,7 @@ import { grouped, type Item, ordered } from "./order";
 import { useHiddenRight } from "./right";
 import { type Does, type Frame, pinnedAt, TableRow, WaitingRow } from "./row";
 import { useShare } from "./share";
+import { useSlots } from "./slots";
 import type { Column, ColumnView, Sort, Source } from "./types";
 import { below, chosen, useKeptView } from "./view";
 
@@ -64,6 +65,7 @@ export interface TableProps<T> {
 
 const NO_SORTS: readonly Sort[] = [];
 const NO_COLUMNS: never[] = [];
+const NO_ROWS: number[] = [];
 const isSource = <T,>(rows: T[] | Source<T>): rows is Source<T> => !Array.isArray(rows);
 
 export function Table<T>(props: TableProps<T>) {
@@ -172,6 +174,14 @@ export function Table<T>(props: TableProps<T>) {
     props.onAll
       ? props.onAll()
       : onSelect?.(new Set(selected?.size ? [] : items.flatMap((item) => (item.kind === "row" ? [id(item.row)] : []))));
+  const isDrawn = (index: number) => share?.has(index) !== false;
+  const drawn = virtual ? Array.from({ length: to - from }, (_, offset) => from + offset).filter(isDrawn) : NO_ROWS;
+  const ids = drawn.flatMap((index) => {
+    const item = at(index);
+    return item?.kind === "row" ? [id(item.row)] : [];
+  });
+  const slots = useSlots(box, ids);
+  let waiting = 0;
   if (!count && empty) return <>{empty}</>;
   return (
     <>
@@ -250,14 +260,14 @@ export function Table<T>(props: TableProps<T>) {
                     </td>
                   </tr>
                 );
-              if (!item || share?.has(index) === false) return <WaitingRow key={`at${index}`} index={index} columns={across} />;
+              if (!item || !isDrawn(index)) return <WaitingRow key={`waits ${waiting++}`} index={index} columns={across} />;
               const { row } = item;
               const key = id(row);
               const isChosen = selected?.has(key) ?? false;
               const isOpen = String(key) === String(props.open ?? "");
               return (
                 <TableRow
-                  key={key}
+                  key={slots.has(key) ? `slot ${slots.get(key)}` : key}
                   row={row}
                   id={key}
                   index={item.index}

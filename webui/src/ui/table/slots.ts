@@ -1,0 +1,35 @@
+/** Which of the drawn rows uses which elements: what leaves the window hands its own on, which costs half of making new ones. */
+
+import { type RefObject, useLayoutEffect, useRef } from "react";
+
+type Id = string | number;
+
+/** Rows that stay keep their place; those that come take the places of those that went, and new ones when there are none. */
+export function slotsOf(before: ReadonlyMap<Id, number>, ids: readonly Id[]): Map<Id, number> {
+  const stay = new Set(ids);
+  const free = [...before].flatMap(([id, slot]) => (stay.has(id) ? [] : [slot])).reverse();
+  let next = Math.max(-1, ...before.values()) + 1;
+  return new Map(ids.map((id) => [id, before.get(id) ?? free.pop() ?? next++]));
+}
+
+/** For the rows that are drawn now. The focus stays in the table, and never comes to be on another row by itself. */
+export function useSlots(box: RefObject<HTMLElement | null>, ids: readonly Id[]): ReadonlyMap<Id, number> {
+  const known = useRef<ReadonlyMap<Id, number>>(new Map());
+  const slots = slotsOf(known.current, ids);
+  useLayoutEffect(() => {
+    const there = document.activeElement?.closest<HTMLElement>("tr[data-id]");
+    const moved = there && box.current?.contains(there) && there.dataset.id !== focused.current;
+    if (moved) box.current?.focus({ preventScroll: true });
+    known.current = slots;
+  });
+  const focused = useRef<string | undefined>(undefined);
+  useLayoutEffect(() => {
+    const table = box.current;
+    const note = (event: FocusEvent) => {
+      focused.current = (event.target as Element).closest<HTMLElement>("tr[data-id]")?.dataset.id;
+    };
+    table?.addEventListener("focusin", note);
+    return () => table?.removeEventListener("focusin", note);
+  }, [box]);
+  return slots;
+}
