@@ -50,7 +50,7 @@ CREATIONS = {
     "/webhooks": (webhook("https://example.org/a"), webhook("https://example.org/b")),
     "/projects/{id}/notes": ({"name": "a", "contents": "b"}, {"name": "a", "contents": "c"}),
 }
-VERBS = {
+VERBS = {"retry", 
     "token",
     *("search", "by-ids", "by-assignability", "add-assignments", "remove-assignments"),
     *("activate", "pause", "cancel", "kill", "archive", "unarchive", "move", "pin", "unpin", "enable"),

@@ -794,6 +794,13 @@ export interface components {
             storageBytes?: number | null;
         };
         /**
+         * RetryBody
+         * @description POST /master/parked/retry: whose parked records are looked at once more.
+         */
+        RetryBody: {
+            program: string;
+        };
+        /**
          * RoleBody
          * @description A role, as clients name it.
          */
