@@ -9,7 +9,7 @@ An index is a function of the records and is not stored. Whoever puts or drops a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from heapq import merge
 from typing import Any
 

@@ -259,7 +259,7 @@ async def supervise(plan: Plan, home: Home) -> None:
     programs = cluster.programs()
     for program in programs:
         home.ask(program.name, Wish())
-    modules = [f"services.{name}" for name in cluster.services]
+    modules = [*(f"services.{name}" for name in cluster.services), "worker"]
     forks = Forks(home.path, modules, home.folder("logs") / "services.log", die_with_parent)
     children = [Child(program, note, home.wish, forks) for program in programs]
     with contextlib.ExitStack() as held:

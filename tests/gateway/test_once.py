@@ -50,8 +50,8 @@ CREATIONS = {
     "/webhooks": (webhook("https://example.org/a"), webhook("https://example.org/b")),
     "/projects/{id}/notes": ({"name": "a", "contents": "b"}, {"name": "a", "contents": "c"}),
 }
-VERBS = {"retry", 
-    "token",
+VERBS = {
+    *("token", "retry"),
     *("search", "by-ids", "by-assignability", "add-assignments", "remove-assignments"),
     *("activate", "pause", "cancel", "kill", "archive", "unarchive", "move", "pin", "unpin", "enable"),
     *(
