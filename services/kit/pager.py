@@ -57,8 +57,8 @@ class Pager(Generic[S]):
         """The portion in which a record went of which nobody knows any more what it belonged to."""
         self._absent: frozenset[Key] = frozenset()
         """Records that were looked for before this portion, and are in the database under no root."""
-        self._empty: frozenset[str] = frozenset()
-        """Roots that were looked for before this portion, and have no record in the database."""
+        self._empty = set[str]()
+        """Roots that were looked for since this portion began, and have no record in the database."""
         self.brought, self.left = 0, 0
         """How many roots have come from the database, and how many have gone."""
 
@@ -120,7 +120,7 @@ class Pager(Generic[S]):
         """
         self._absent = absent
         found = (self._roots.root_of(self._state, key) for key in absent)
-        self._empty = frozenset(root for root in found if root is not None)
+        self._empty = {root for root in found if root is not None}
 
     def let_go(self, touched: dict[Key, str], parked: Collection[Key]) -> None:
         """Let go of roots at rest, as many as are too many; what they have in `touched` calls for nothing."""
@@ -184,6 +184,8 @@ class Pager(Generic[S]):
         except (sa.exc.SQLAlchemyError, Unreadable) as error:
             raise self._fault(_told(error)) from error
         self._put(self._checked(pages))
+        # A round may look for thousands of records of a root that it is about to make.
+        self._empty |= roots - pages.records.keys()
         return loaded(getattr(self._state, table), id) is not None
 
     def _is_missing(self, key: Key) -> bool:

@@ -66,6 +66,12 @@ def _lines(batch: reports.LogBatch, position: int) -> Iterator[Line]:
         )
 
 
+def fresh_of(message: Stored) -> Fresh | None:
+    """The lines of a message; None for one that nobody can read."""
+    batch = reports.log_batch(message.subject, message.body)
+    return None if batch is None else Fresh(batch, message.position, len(message.body))
+
+
 class Kept:
     """The batches that wait for somebody, each counted once, however many wait for it."""
 
@@ -255,12 +261,11 @@ class Tails:
 
     def read(self, message: Stored) -> Fresh | None:
         """The lines of a message; None, and counted, for one that nobody can read."""
-        batch = reports.log_batch(message.subject, message.body)
-        if batch is None:
+        fresh = fresh_of(message)
+        if fresh is None:
             self._skipped += 1
             log.warning("logs.skipped", position=message.position, subject=message.subject)
-            return None
-        return Fresh(batch, message.position, len(message.body))
+        return fresh
 
     def __len__(self) -> int:
         return sum(len(reader.tails) for reader in self._readers.values())

@@ -386,3 +386,25 @@ def test_a_table_looks_elsewhere_for_what_it_has_not():
     with pytest.raises(KeyError):
         del table[6]
     assert found == [2, 3, 4, 5, 6]
+
+
+def test_a_root_of_which_nothing_is_stored_is_looked_for_once_until_something_is_folded(tmp_path, monkeypatch):
+    async def work(database):
+        log, looks = MemoryLog(), []
+        one = Replica(database, log, leads=True)
+        asked = one.saver.pages_now
+        monkeypatch.setattr(one.saver, "pages_now", lambda *about: looks.append(about) or asked(*about))
+        async with running(one):
+            await log.append(draft(trial.Progressed(1, 1, 1.0), "begin"))
+            await at_rest(log, one)
+            looks.clear()
+            assert [one.runner.state.groups.get(99) for _ in range(1000)] == [None] * 1000
+            assert len(looks) == 1
+            await log.append(draft(trial.Progressed(2, 1, 1.0), "more"))
+            await at_rest(log, one)
+            looks.clear()
+            assert one.runner.state.groups.get(99) is None
+            assert len(looks) == 1
+
+    with opened(tmp_path) as database:
+        asyncio.run(work(database))

@@ -526,8 +526,8 @@ def test_trials_tell_what_the_search_decided_and_are_compared(cluster, signed_in
     ((low, top),) = cluster.get(f"experiments/{search}/rungs")["brackets"]
     stopped = [one for one in low["entries"] if one["verdict"] == "stopped"]
     assert len(stopped) + top["count"] == low["count"] == 8
-    expect(table.get_by_text(re.compile(r"reached 16 epochs, "))).to_have_count(top["count"])
-    expect(table.get_by_text(re.compile(r"stopped after 4 epochs, "))).to_have_count(len(stopped))
+    expect(table.get_by_text(re.compile(r"reached 16, "))).to_have_count(top["count"])
+    expect(table.get_by_text(re.compile(r"stopped after 4, "))).to_have_count(len(stopped))
     for box in table.locator("tbody").get_by_role("checkbox").all()[:2]:
         box.check()
     page.get_by_role("button", name="Compare 2").click()

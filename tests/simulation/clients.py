@@ -13,7 +13,7 @@ from det_contracts.problems import Refused
 from det_contracts.queries import LogPage
 from services.catalogue.waiting import Fact
 from services.live.follow import Follower
-from services.live.tails import Fresh
+from services.live.tails import fresh_of
 from tests.simulation.violation import Violation
 
 CLIENTS = 3
@@ -218,7 +218,8 @@ def _is_over(state, trial_id):
 
 def _written(disk, task, end=None):
     wanted = subjects.logs(task)
-    fresh = [Fresh(one) for one in disk.streams[subjects.LOGS][:end] if one.subject == wanted]
+    messages = [one for one in disk.streams[subjects.LOGS][:end] if one.subject == wanted]
+    fresh = [one for one in map(fresh_of, messages) if one is not None]
     return [
         f"{line.allocation_id} {line.worker_id} {line.text}".encode() for one in fresh for line in one.lines
     ]

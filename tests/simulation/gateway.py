@@ -10,7 +10,7 @@ from services.catalogue.peers import Peers
 from services.gateway.app import RULES
 from services.live import Live
 from services.live.follow import Following
-from services.live.tails import LINES_PER_MESSAGE, Fresh, Tails
+from services.live.tails import LINES_PER_MESSAGE, Tails, fresh_of
 from tests.simulation.replica import QUIET, Replica
 from tests.simulation.shelf import ShelfSaver
 
@@ -107,9 +107,8 @@ class Asks:
         through = leaders[0].runner.positions[subjects.LOGS]
         wanted, seen, lines = subjects.logs(query.task_id), {}, []
         for message in self._world.disk.streams[subjects.LOGS][:through]:
-            if message.subject != wanted:
+            if message.subject != wanted or (fresh := fresh_of(message)) is None:
                 continue
-            fresh = Fresh(message)
             if fresh.offset > seen.get(fresh.place, -1):
                 seen[fresh.place] = fresh.offset
                 lines += [one for one in fresh.lines if one.id > query.after_id]

@@ -15,6 +15,7 @@ export function useRungs(one: Experiment | undefined, topics: string[]) {
   const halving = /halving|asha/.test(one?.searcherType ?? "");
   const found = useData<{ brackets: Brackets }>(halving ? `experiments/${one!.id}/rungs` : null, topics, false, REST_MS);
   const brackets = found.data?.brackets ?? NO_BRACKETS;
-  const unit = lengthOf(one?.config.searcher?.max_length).unit || "batches";
+  // A plain number counts what the script counts.
+  const { unit } = lengthOf(one?.config.searcher?.max_length);
   return useMemo(() => ({ brackets, decided: decisions(brackets, unit) }), [brackets, unit]);
 }
