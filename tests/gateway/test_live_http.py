@@ -105,6 +105,7 @@ async def subscribe(running, topics):
     return writer
 
 
+@pytest.mark.full
 def test_a_thousand_pages_that_do_not_read_take_little(running):
     server.allow_many_connections()
 

@@ -1,4 +1,4 @@
-"""Ten thousand requests that make no sense, over every endpoint: no failure of ours, no decision."""
+"""Thousands of requests that make no sense, over every endpoint: no failure of ours, no decision."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from services.gateway.http.server import application
 from tests.gateway import stories as story
 
 pytestmark = pytest.mark.live
-REQUESTS = 10_000
+REQUESTS = [2_000, pytest.param(10_000, marks=pytest.mark.full)]
 AWAY = Refused(Problem("unavailable", "the service is away"))
 IDS = (
     "0", "-1", "99999999", "1" * 40, "x", "..", "%2e%2e%2f", "é", "1.r1.9", "%00", "a b", "null", "1e3",
@@ -79,7 +79,8 @@ class Nonsense:
         return list(known.get("properties", {"x": 1}))
 
 
-def test_nothing_breaks_and_nothing_is_decided(busy):
+@pytest.mark.parametrize("requests", REQUESTS)
+def test_nothing_breaks_and_nothing_is_decided(busy, requests):
     doc = document(application(busy.backend))
     paths = doc["paths"].items()
     operations = [(path, method, one) for path, methods in paths for method, one in methods.items()]
@@ -88,7 +89,7 @@ def test_nothing_breaks_and_nothing_is_decided(busy):
     before = [message.body for message in busy._stream()]
     token = busy.client.headers["Authorization"]
     answers, met = Counter(), set()
-    for _ in range(REQUESTS):
+    for _ in range(requests):
         method, path, query, body, headers = nonsense.request()
         busy.client.headers["Authorization"] = headers.get("Authorization", token)
         answer = busy.send(method, path, body, params=query)
@@ -100,5 +101,5 @@ def test_nothing_breaks_and_nothing_is_decided(busy):
         assert answer.status_code in expected, (method, path, query, body, answer.status_code, answer.text)
         told = [m.body for m in busy._stream()[len(before) :]]
         assert not told, (method, path, query, body, told)
-    assert answers[400] > 1000
-    assert answers[404] > 1000
+    assert answers[400] > requests / 10
+    assert answers[404] > requests / 10

@@ -227,6 +227,7 @@ PAGES = (
 )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_everybody_can_use_every_page(cluster, page, examples, scheme):
     if not AXE.exists():

@@ -567,6 +567,7 @@ VIEWS = (
 )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_everybody_can_use_every_chart(cluster, signed_in, search, scheme):
     if not AXE.exists():

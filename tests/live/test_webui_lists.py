@@ -322,6 +322,7 @@ def test_the_queue_is_changed(page, create, cluster):
 EVIL = '<img src=x onerror="document.title=\'hit\'"><script>document.title="hit"</script>{{7*7}}'
 
 
+@pytest.mark.full
 def test_hostile_names_are_shown_and_nothing_of_them_runs(page, create, cluster):
     labels = [EVIL, *(f"tag-{number}" for number in range(40))]
     name = EVIL + "x" * 200

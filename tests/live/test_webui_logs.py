@@ -148,6 +148,7 @@ def test_it_opens_at_what_failed_first_and_errors_are_a_key_away(page):
     see(page, "lost rank 1")
 
 
+@pytest.mark.full
 def test_all_of_it_can_be_scrolled_without_a_gap(page):
     page.get_by_role("button", name="Start", exact=True).click()
     see(page, "step 1 of many")

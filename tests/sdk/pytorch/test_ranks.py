@@ -66,6 +66,7 @@ def test_a_shuffled_epoch_has_each_record_once(both):
     assert first[:6] != first[6:]
 
 
+@pytest.mark.full
 def test_metrics_are_those_of_both(both):
     # Two interpreters, which hash strings differently: the order of a set of names must not count.
     first, second = both("metrics", start=new_interpreter)
