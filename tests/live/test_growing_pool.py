@@ -56,7 +56,7 @@ def test_a_pool_grows_from_nothing_for_a_search_and_shrinks_again(local_cluster,
     assert "that no worker has; first of experiment 1 [scheduler]" in flat(told)
     assert "nothing was left of worker default-1" in told
     one = flat(cluster.det("why", "worker", "default-1").stdout)
-    assert "Worker default-1 is NOT CONNECTED" in one
+    assert "Worker default-1: Not connected" in one
     assert "it had no work for 2 s (max_idle_agent_period)" in one
     # Two were asked for, and none of them twice.
     assert one.count("agent default-1 offered 1 slot") == 1

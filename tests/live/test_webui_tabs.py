@@ -44,7 +44,7 @@ def test_a_story_tells_states_causes_and_single_events(page, create, cluster):
     page.reload()
     expect(page.locator("li.here pre")).to_contain_text(f'"experiment_id": {id}')
     page.goto(f"/det/experiments/{id}/story?trial={cluster.trials(id)[0]['id']}")
-    expect(page.get_by_text(re.compile("trial [0-9]+ was created")).first).to_be_visible()
+    expect(page.get_by_text(re.compile("Trial [0-9]+ was created")).first).to_be_visible()
 
 
 def test_code_is_searched_and_its_configuration_shown_with_all_defaults(page, create):
