@@ -1,6 +1,7 @@
 """The watchdog of the event loop: what it tells of a loop that stands still, and what it forgives."""
 
 import asyncio
+import contextlib
 import os
 import threading
 import time
@@ -13,6 +14,7 @@ from services.kit.processor_waits import MachineTime, waited_s
 
 LIMIT_S = 0.2
 ME, OTHER = 17, 18
+TRIES = 5
 
 
 def stand_still(seconds):
@@ -24,21 +26,26 @@ def hold_the_interpreter():
     return sum(range(50_000_000))
 
 
-async def until(true):
-    async with asyncio.timeout(60):
+async def until(true, within_s=60):
+    async with asyncio.timeout(within_s):
         while not true():
             await asyncio.sleep(0.01)
 
 
 async def told_of(work, stalls):
-    """Do `work` so many times on a watched loop, and wait each time until that is told; returns what was."""
+    """Do `work` on a watched loop until so many stalls are told, one after the other; returns what was."""
     counted = []
     with capture_logs() as logged, watching(LIMIT_S, counted.append):
         for number in range(1, stalls + 1):
-            # The watchdog has looked, and looks again.
-            await asyncio.sleep(LIMIT_S)
-            work()
-            await until(lambda number=number: len(counted) == number)
+            for _ in range(TRIES):
+                # The watchdog has looked, and looks again.
+                await asyncio.sleep(LIMIT_S)
+                work()
+                # What the machine was to blame for is not told, on a busy one: then it is done again.
+                with contextlib.suppress(TimeoutError):
+                    await until(lambda number=number: len(counted) == number, within_s=10)
+                    break
+            assert len(counted) == number
     told = [line for line in logged if line["event"] == "loop.blocked"]
     assert [line["seconds"] for line in told] == [pytest.approx(s, abs=0.001) for s in counted]
     return told

@@ -388,9 +388,7 @@ def test_a_table_looks_elsewhere_for_what_it_has_not():
     assert found == [2, 3, 4, 5, 6]
 
 
-def test_a_root_of_which_nothing_is_stored_is_looked_for_once_a_round(
-    tmp_path, monkeypatch
-):
+def test_a_root_of_which_nothing_is_stored_is_looked_for_once_a_round(tmp_path, monkeypatch):
     async def work(database):
         log, looks = MemoryLog(), []
         one = Replica(database, log, leads=True)
