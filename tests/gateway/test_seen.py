@@ -8,7 +8,7 @@ import re
 import pytest
 
 from det_contracts.events import gateway
-from services.kit.authz.routes import ROWS
+from services.kit.authz.needs import ROWS
 from services.live import channel
 from tests.gateway.harness import Harness
 from tests.gateway.strangers import furnish, path_of

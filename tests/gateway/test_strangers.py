@@ -8,7 +8,7 @@ import pytest
 
 from services.gateway.http.document import document
 from services.gateway.http.server import application, surface
-from services.kit.authz.routes import ROWS
+from services.kit.authz.needs import ROWS
 from tests.gateway.harness import Harness
 from tests.gateway.strangers import QUERY, furnish, path_of
 

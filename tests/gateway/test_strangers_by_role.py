@@ -7,7 +7,7 @@ import json
 import pytest
 
 from det_contracts.events import gateway
-from services.kit.authz.routes import ROWS
+from services.kit.authz.needs import ROWS
 from tests.gateway import test_strangers as basic
 from tests.gateway.harness import Harness
 from tests.gateway.strangers import QUERY, furnish, path_of

@@ -19,6 +19,7 @@ from services.gateway.app import RULES as GATEWAY
 from services.kit.authz import acting
 from services.kit.authz.commands import COMMANDS, judged
 from services.kit.authz.judge import Person, Thing, Wish, require
+from services.kit.authz.needs import ROWS
 from services.kit.authz.permissions import (
     ADMINISTRATION,
     API_TYPES,
@@ -30,7 +31,6 @@ from services.kit.authz.permissions import (
     ROLE_IDS,
     ROLES,
 )
-from services.kit.authz.routes import ROWS
 from services.kit.bus import Answerer, Asker
 from services.kit.rules import Call
 from services.kit.task_ending import end

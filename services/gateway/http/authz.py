@@ -11,8 +11,8 @@ from services.catalogue.rights import Directory, judge
 from services.gateway.http.visit import Visit
 from services.kit.authz import acting
 from services.kit.authz.judge import Wish, forbidden
+from services.kit.authz.needs import PARAMETER, needed
 from services.kit.authz.permissions import Kind
-from services.kit.authz.routes import PARAMETER, needed
 from services.kit.roots import Key
 from services.people import sessions, tokens
 from services.web import tickets

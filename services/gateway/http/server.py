@@ -72,7 +72,7 @@ from services.gateway.determined.routes import (
 from services.gateway.http.authz import Guard
 from services.gateway.http.visit import Visit
 from services.gateway.running.backend import Backend
-from services.kit.authz.routes import needed
+from services.kit.authz.needs import needed
 from services.web import errors
 from services.web.connection import Connections, Patient
 from services.web.counting import Counting

@@ -14,7 +14,8 @@ import msgspec
 
 from det_contracts.problems import invalid, not_found
 from services.catalogue.api_values import instant
-from services.gateway.http.bodies import Body, CreateExperiment, TaskBody
+from services.gateway.http.bodies import CreateExperiment, TaskBody
+from services.gateway.http.body import Body
 from services.gateway.submit import archive, configuration
 from services.web.bodies import read_body
 

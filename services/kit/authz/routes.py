@@ -1,41 +1,15 @@
-"""The rows of the table that are about requests: what each route needs, and of what.
+"""The rows of the table that are about requests: what each route needs, and of what kind of thing.
 
 `~` is `/api/v1`. Below each permission and kind of thing stand the routes; the thing is the one that the path
-names. What a body names is judged by the route, and by the owner of the fact (`commands.py`).
+names (`needs.py` says by which parameter). What a body names is judged by the route, and by the owner of the
+fact (`commands.py`).
 
 What asks by GET reads; of other methods those that do, too, have `reads` behind them.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from services.kit.authz.permissions import Kind, Permission
-
-
-class Row(NamedTuple):
-    """What a route needs, of what kind of thing, and whether a token may ask that only reads."""
-
-    permission: Permission
-    kind: Kind
-    reads: bool
-
-
-API = "/api/v1"
-PARAMETER: dict[Kind, tuple[str, ...]] = {
-    "user": ("user_id",),
-    "workspace": ("id", "workspace_id"),
-    "project": ("id",),
-    "experiment": ("experiment_id",),
-    "trial": ("trial_id",),
-    "task": ("task_id", "id"),
-    "page": ("task_id",),
-    "run": ("allocation_id",),
-    "checkpoint": ("uuid",),
-    "model": ("name",),
-    "template": ("name",),
-}
-"""Of the path: which one names the thing, by its kind."""
 
 ROUTES: dict[tuple[Permission, Kind], str] = {
     ("anybody", "cluster"): """
@@ -397,33 +371,3 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
         POST ~/projects/{id}/move
     """,
 }
-
-
-SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-
-
-def _rows() -> dict[tuple[str, str], Row]:
-    found: dict[tuple[str, str], Row] = {}
-    for (permission, kind), block in ROUTES.items():
-        for line in filter(None, map(str.split, block.split("\n"))):
-            methods, path, reads = line[0], line[1], line[2:] == ["reads"]
-            for method in methods.split(","):
-                route = method, path.replace("~", API, 1)
-                if route in found:
-                    raise ValueError(f"{method} {path} stands twice in the permission table")
-                found[route] = Row(permission, kind, reads or method in SAFE)
-    return found
-
-
-ROWS = _rows()
-"""(method, path template) -> what the route needs, and of what kind of thing."""
-
-
-def needed(method: str, template: str) -> Row:
-    """What a route needs; raises `LookupError` for one without a row: nobody may ask for that."""
-    try:
-        return ROWS[method, template]
-    except KeyError:
-        raise LookupError(
-            f"{method} {template} has no row in services/kit/authz/routes.py: say there who may ask for it"
-        ) from None

@@ -14,7 +14,7 @@ from services.catalogue.domain import Allocation, State
 from services.catalogue.domain.state import Gathering, request_key, share_key
 from services.catalogue.waiting import Fact
 from services.gateway.determined.witness import Witness, run_outside, was_asked_to_leave
-from services.gateway.http.bodies import Body
+from services.gateway.http.body import Body
 from services.gateway.http.streaming import wait_until
 from services.gateway.http.visit import Asked, UserVisit
 from services.web.query import Asking, Asks, Integer

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from det_contracts.commands import CloseSession
 from services.gateway.determined.present.user import user
 from services.gateway.http import signing_in
-from services.gateway.http.bodies import Login
+from services.gateway.http.bodies_of_people import Login
 from services.gateway.http.visit import COOKIE, Anybody, Asked
 from services.kit import passwords
 

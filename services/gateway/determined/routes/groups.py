@@ -9,7 +9,7 @@ from starlette.responses import Response
 from det_contracts.commands import RemoveGroup, SetGroup
 from det_contracts.problems import invalid
 from services.gateway.determined.present import group as present
-from services.gateway.http.bodies import GroupBody, GroupSearch
+from services.gateway.http.bodies_of_people import GroupBody, GroupSearch
 from services.gateway.http.visit import Asked, UserVisit
 from services.kit import paging
 from services.kit.authz.roles import groups_of

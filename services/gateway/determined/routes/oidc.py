@@ -20,7 +20,7 @@ from det_contracts.commands import SignIn
 from det_contracts.problems import Problem, Refused, invalid, not_found
 from services.gateway.determined.present.user import user
 from services.gateway.http import signing_in
-from services.gateway.http.bodies import TicketBody
+from services.gateway.http.bodies_of_people import TicketBody
 from services.gateway.http.visit import Anybody, Visit
 from services.kit.admission import Busy
 from services.people import users

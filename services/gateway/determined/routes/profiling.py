@@ -17,7 +17,7 @@ from services.catalogue.api_values import instant
 from services.catalogue.peers import Report
 from services.gateway.determined.watching import ALREADY, period_s, trial_over, watched
 from services.gateway.determined.witness import Witness
-from services.gateway.http.bodies import Body
+from services.gateway.http.body import Body
 from services.gateway.http.visit import Asked
 from services.web.query import Asking, Asks, Followed
 

@@ -9,7 +9,7 @@ from det_contracts.commands import SetQuota
 from services.catalogue.rights import may
 from services.gateway.determined import quotas
 from services.gateway.determined.present import quota as present
-from services.gateway.http.bodies import QuotaBody
+from services.gateway.http.bodies_of_people import QuotaBody
 from services.gateway.http.visit import Asked
 from services.kit import paging
 from services.kit.authz.judge import Wish

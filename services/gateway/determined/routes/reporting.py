@@ -14,7 +14,7 @@ from det_contracts.problems import invalid
 from det_contracts.queries import ReportVerdict
 from det_contracts.reports import MOST_NAMES, Series
 from services.gateway.determined.witness import Witness
-from services.gateway.http.bodies import Body
+from services.gateway.http.body import Body
 from services.gateway.http.visit import Asked, UserVisit
 
 router = APIRouter()

@@ -15,7 +15,7 @@ from services.catalogue.rights import may
 from services.gateway.determined.present import group as of_group
 from services.gateway.determined.present import role as present
 from services.gateway.determined.present.user import user
-from services.gateway.http.bodies import AssignmentsBody, GivenRole, RoleIds, RoleSearch
+from services.gateway.http.bodies_of_people import AssignmentsBody, GivenRole, RoleIds, RoleSearch
 from services.gateway.http.visit import Asked, UserVisit
 from services.kit import paging
 from services.kit.authz.judge import Wish

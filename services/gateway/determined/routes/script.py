@@ -12,7 +12,7 @@ from det_contracts.events import trial as said
 from det_contracts.problems import invalid, precondition, unavailable
 from services.catalogue.waiting import Fact
 from services.gateway.determined.witness import Witness
-from services.gateway.http.bodies import Body
+from services.gateway.http.body import Body
 from services.gateway.http.streaming import wait_until
 from services.gateway.http.visit import Asked, UserVisit
 

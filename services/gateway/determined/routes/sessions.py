@@ -12,7 +12,7 @@ from det_contracts.commands import CloseSession, CreateToken, RevokeToken
 from det_contracts.problems import invalid, not_found
 from services.catalogue.rights import judge, may
 from services.gateway.determined.present.user import access_token, session
-from services.gateway.http.bodies import TokenBody
+from services.gateway.http.bodies_of_people import TokenBody
 from services.gateway.http.visit import Asked, UserVisit
 from services.kit.authz.judge import Wish
 from services.people import sessions, tokens, users

@@ -15,7 +15,7 @@ from det_contracts.queries import StorageRefusal
 from services.catalogue.domain import Allocation
 from services.catalogue.peers import softly
 from services.gateway.determined.witness import Witness, run_spoken_for
-from services.gateway.http.bodies import Body
+from services.gateway.http.body import Body
 from services.gateway.http.visit import Asked, UserVisit
 from services.web.query import Asking, Asks, Integer
 

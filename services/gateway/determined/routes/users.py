@@ -13,7 +13,7 @@ from det_contracts.problems import invalid
 from services.gateway.determined.present.user import user
 from services.gateway.http import records
 from services.gateway.http.answers import answering_one, answering_page
-from services.gateway.http.bodies import SettingsBody, UserBody, UserCreation, agent_user
+from services.gateway.http.bodies_of_people import SettingsBody, UserBody, UserCreation, agent_user
 from services.gateway.http.visit import Asked, UserVisit
 from services.kit import paging, passwords
 from services.people import users

@@ -16,15 +16,8 @@ from services.gateway.determined.present import workspace as present
 from services.gateway.determined.routes.bindings import check_pool_exists
 from services.gateway.http import records
 from services.gateway.http.answers import answering_one, answering_page
-from services.gateway.http.bodies import (
-    AgentUserBody,
-    NoteBody,
-    NotesBody,
-    ProjectBody,
-    ProjectMove,
-    WorkspaceBody,
-    agent_user,
-)
+from services.gateway.http.bodies import NoteBody, NotesBody, ProjectBody, ProjectMove, WorkspaceBody
+from services.gateway.http.bodies_of_people import AgentUserBody, agent_user
 from services.gateway.http.visit import Asked, UserVisit
 from services.gateway.submit import secrets
 from services.kit import paging

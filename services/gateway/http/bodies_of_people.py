@@ -1,0 +1,176 @@
+"""Request bodies about people: sign-in, users, groups, roles, quotas."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from det_contracts.events.gateway import AgentUser, TokenScope
+from det_contracts.problems import invalid
+from services.gateway.http.body import Body, Long, Some
+
+_LIFESPAN = re.compile(r"([0-9]{1,6})([hd])")
+
+
+class Login(Body):
+    """POST /auth/login"""
+
+    username: str
+    password: str = ""
+    is_hashed: bool = False
+
+
+class TicketBody(Body):
+    """POST /auth/oidc/token"""
+
+    ticket: str
+    verifier: str
+
+
+class TokenBody(Body):
+    """POST /tokens"""
+
+    name: str = ""
+    description: str = ""
+    """Another word for the name."""
+    scope: TokenScope = "all"
+    lifespan: str = ""
+    """A number with `h` for hours or `d` for days; 30 days unless given."""
+    user_id: Long = 0
+
+    def days(self) -> float:
+        """How long the token lives; raises `Refused`."""
+        match = _LIFESPAN.fullmatch(self.lifespan or "30d")
+        if match is None:
+            raise invalid(f"lifespan: a number with 'h' or 'd' is expected, not '{self.lifespan[:40]}'")
+        return int(match[1]) / (24 if match[2] == "h" else 1)
+
+
+class AgentUserBody(Body):
+    """Who a user is on the hosts of workers."""
+
+    agent_uid: Long = 0
+    agent_gid: Long = 0
+    agent_user: str = ""
+    agent_group: str = ""
+
+
+def agent_user(told: AgentUserBody | None) -> AgentUser | None:
+    """As events have it."""
+    if told is None:
+        return None
+    return msgspec.convert(
+        {"uid": told.agent_uid, "gid": told.agent_gid, "user": told.agent_user, "group": told.agent_group},
+        AgentUser,
+    )
+
+
+class UserBody(Body):
+    """PATCH /users/{id}: what is given is changed."""
+
+    username: str | None = None
+    admin: bool | None = None
+    active: bool | None = None
+    remote: bool | None = None
+    display_name: str | None = None
+    agent_user_group: AgentUserBody | None = None
+    password: str | None = None
+    is_hashed: bool = False
+
+
+class UserCreation(Body):
+    """POST /users"""
+
+    user: UserBody
+    password: str = ""
+    is_hashed: bool = False
+
+
+class SettingBody(Body):
+    """One text that a page keeps for a user."""
+
+    storage_path: str = ""
+    key: str = ""
+    value: str = ""
+
+
+class SettingsBody(Body):
+    """POST /users/setting: several, or one as pages of old versions send it."""
+
+    settings: list[SettingBody] = []
+    setting: SettingBody | None = None
+
+
+class GroupBody(Body):
+    """POST /groups, PUT /groups/{group_id}"""
+
+    name: str | None = None
+    add_users: Some[Long] = []
+    remove_users: Some[Long] = []
+
+
+class QuotaBody(Body):
+    """PUT /quotas/{holder}"""
+
+    slots: Long | None = None
+    jobs: Long | None = None
+    storage_bytes: Long | None = None
+
+
+class GroupSearch(Body):
+    """POST /groups/search"""
+
+    user_id: Long = 0
+    name: str = ""
+    offset: Long = 0
+    limit: Long = 0
+
+
+class RoleSearch(Body):
+    """POST /roles/search, POST /roles/search/by-assignability"""
+
+    offset: Long = 0
+    limit: Long = 0
+    workspace_id: Long = 0
+
+
+class RoleIds(Body):
+    """POST /roles/search/by-ids"""
+
+    role_ids: Some[Long] = []
+
+
+class RoleBody(Body):
+    """A role, as clients name it."""
+
+    role_id: Long
+
+
+class GivenRole(Body):
+    """A role in a workspace, or in the whole cluster."""
+
+    role: RoleBody
+    scope_workspace_id: Long = 0
+    scope_cluster: bool = False
+
+
+class UserRole(Body):
+    """A role for a user."""
+
+    user_id: Long
+    role_assignment: GivenRole
+
+
+class GroupRole(Body):
+    """A role for a group."""
+
+    group_id: Long
+    role_assignment: GivenRole
+
+
+class AssignmentsBody(Body):
+    """POST /roles/add-assignments, POST /roles/remove-assignments"""
+
+    user_role_assignments: Some[UserRole] = []
+    group_role_assignments: Some[GroupRole] = []
