@@ -99,10 +99,13 @@ class Snapshot:
         roots: Iterable[str],
         known: Callable[[str], bool] = lambda _: False,
     ) -> Pages:
-        """All records of some roots, and of those that some records belong to, but for `known` roots."""
-        wanted = set(roots)
+        """All records of some roots, and of those that some records belong to, but for `known` roots.
+
+        Nothing is stored under half a character, which no database takes, whoever asks for it.
+        """
+        wanted = set(filter(_is_whole, roots))
         for kind, some in groupby(sorted(keys, key=_by_kind), key=_by_kind):
-            for ids in _portions(str(id) for _, id in some):
+            for ids in _portions(filter(_is_whole, (str(id) for _, id in some))):
                 query = sa.select(SNAPSHOTS.c.root).where(
                     SNAPSHOTS.c.owner == self._rows, SNAPSHOTS.c.kind == kind, SNAPSHOTS.c.id.in_(ids)
                 )
@@ -257,6 +260,14 @@ def _row(
 
 def _by_kind(key: Key) -> str:
     return key[0]
+
+
+def _is_whole(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _portions(ids: Iterable[str]) -> Iterable[list[str]]:

@@ -78,3 +78,13 @@ def test_texts_of_people_are_saved_whatever_is_in_them(database, text):
     (found,) = rows(database, EXPERIMENTS)
     assert found["name"].replace("\u2400", "\0") == text
     assert len(rows(database, audit.AUDIT)) == 2
+
+
+@pytest.mark.parametrize("text", ["a\0b", "\ud800", LONG, "'; drop table snapshots; --"])
+def test_records_are_looked_for_under_any_text(database, text):
+    """A path may name anything; who asks for what cannot be there must not end the gateway."""
+    saved(database, story.created(1))
+    snapshot = Snapshot("gateway", RULES.state, RULES.fold_version)
+    with database.engine.connect() as connection:
+        found = snapshot.pages(connection, [("checkpoints", text), ("allocations", text)], [text, "1"])
+        assert snapshot.pages(connection, [], ["1"]).records == found.records
