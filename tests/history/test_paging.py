@@ -13,17 +13,12 @@ from services.kit.runner import Runner
 from services.kit.snapshot_store import DatabaseSaver
 from services.kit.sorted_keys import SortedKeys
 from tests.fixtures.databases import open_sqlite
+from tests.fixtures.waiting import until
 from tests.history.facts import ALL, fold
 from tests.history.recording import read
 
 PAGED = [owner for owner, rules in ALL.items() if rules.roots is not None]
 HISTORY = Path(__file__).parent / "2026-11.jsonl.gz"
-
-
-async def until(true):
-    async with asyncio.timeout(60):
-        while not true():
-            await asyncio.sleep(0.001)
 
 
 async def folded(rules, log, database):

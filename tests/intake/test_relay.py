@@ -16,6 +16,7 @@ from services.kit.log_memory import MemoryLog
 from services.kit.records import read_event
 from services.kit.task_ending import end
 from tests.fixtures.intake import admitting
+from tests.fixtures.waiting import until
 
 DECISION = subjects.decision(subjects.INTAKE)
 
@@ -35,12 +36,6 @@ def units(log):
 
 def decisions(log):
     return [one.event for one in control(log) if isinstance(one.event, Decision)]
-
-
-async def until(true):
-    async with asyncio.timeout(60):
-        while not true():
-            await asyncio.sleep(0.002)
 
 
 @pytest.fixture(autouse=True)

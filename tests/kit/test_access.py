@@ -10,14 +10,9 @@ from services.kit.credentials import Authority, trial_inbox
 from services.kit.lease import Lease
 from services.kit.log import Draft
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
+from tests.fixtures.waiting import until
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(60)]
-
-
-async def eventually(true, within_s=60):
-    async with asyncio.timeout(within_s):
-        while not true():
-            await asyncio.sleep(0.02)
 
 
 async def _trial(broker, trial_id, errors):
@@ -46,9 +41,9 @@ def test_a_script_speaks_of_its_own_trial_only(broker):
         ]
         for subject in [*foreign, "command.searcher.kill_trial", "query.trial.13.metrics.best_validation"]:
             await script.publish(subject, b"{}")
-            await eventually(lambda subject=subject: any(f'"{subject}"' in error for error in errors))
+            await until(lambda subject=subject: any(f'"{subject}"' in error for error in errors))
         await script.subscribe("control.>")
-        await eventually(lambda: any("subscription" in error for error in errors))
+        await until(lambda: any("subscription" in error for error in errors))
         await script.close()
         await service.close()
 
@@ -65,7 +60,7 @@ def test_a_worker_states_facts_and_no_decisions(broker):
         decided = ("control.scheduler.decision", "control.worker.w.registered", "witness.trial.1")
         for subject in (*decided, "health.look", "health.sign.searcher.x"):
             await worker.publish(subject, b"{}")
-            await eventually(lambda subject=subject: any(subject in error for error in errors))
+            await until(lambda subject=subject: any(subject in error for error in errors))
         heard = set()
 
         async def hear(message):
@@ -80,7 +75,7 @@ def test_a_worker_states_facts_and_no_decisions(broker):
                 await worker.flush()
                 await asyncio.sleep(0.02)
         await worker.subscribe("health.look", cb=hear)
-        await eventually(lambda: any("subscription" in error for error in errors))
+        await until(lambda: any("subscription" in error for error in errors))
         await worker.close()
         await service.close()
 
@@ -107,7 +102,7 @@ def test_a_credential_may_expire(broker):
         options = {"inbox_prefix": b"_INBOX.1", "allow_reconnect": False}
         script = await broker.connect(credentials, **options)
         assert script.is_connected
-        await eventually(lambda: not script.is_connected)
+        await until(lambda: not script.is_connected)
         await script.close()
 
     asyncio.run(work())
@@ -119,15 +114,15 @@ def test_one_leads_and_another_takes_over(broker):
         connections = [await broker.connect() for _ in range(3)]
         first, second, third = (Lease(c, "searcher", str(n)) for n, c in enumerate(connections))
         tasks = [asyncio.create_task(first.hold())]
-        await eventually(lambda: first.active)
+        await until(lambda: first.active)
         tasks.append(asyncio.create_task(second.hold()))
         tasks[0].cancel()
-        await eventually(lambda: second.active)
+        await until(lambda: second.active)
         assert not first.active
         tasks.append(asyncio.create_task(third.hold()))
         second._give_back = _nothing
         tasks[1].cancel()
-        await eventually(lambda: third.active)
+        await until(lambda: third.active)
         tasks[2].cancel()
         await asyncio.wait(tasks)
         for connection in connections:
@@ -141,7 +136,7 @@ def test_who_leads_goes_on_when_only_the_answer_got_lost(broker):
         connection = await broker.connect()
         lease = Lease(connection, "searcher", "a")
         task = asyncio.create_task(lease.hold())
-        await eventually(lambda: lease.active)
+        await until(lambda: lease.active)
         renewed, states = [], []
         update, told = lease._bucket.update, lease._set
 
@@ -153,7 +148,7 @@ def test_who_leads_goes_on_when_only_the_answer_got_lost(broker):
 
         lease._bucket.update = without_answer
         lease._set = lambda active: (states.append(active), told(active))
-        await eventually(lambda: len(renewed) == 3)
+        await until(lambda: len(renewed) == 3)
         assert set(states) == {True}
         task.cancel()
         await asyncio.wait([task])

@@ -8,6 +8,7 @@ from nats.errors import NoRespondersError
 
 from services.kit.bus import Answerer
 from services.kit.credentials import trial_inbox
+from tests.fixtures.waiting import until
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(60)]
 
@@ -20,12 +21,6 @@ async def script_of(broker, trial_id, errors):
 
 async def service_of(broker, owner, errors):
     return await broker.connect(broker.authority.service(owner), errors=errors)
-
-
-async def eventually(true):
-    async with asyncio.timeout(60):
-        while not true():
-            await asyncio.sleep(0.02)
 
 
 class Thinking:
@@ -58,10 +53,10 @@ async def _after_a_restart(broker):
     await Answerer(service, "searcher").hear_scripts("news", thinking.work)
     await service.flush()
     waiting = asyncio.create_task(asked(script, 12))
-    await eventually(lambda: thinking.asked)
+    await until(lambda: thinking.asked)
     broker.stop()
     broker.start()
-    await eventually(lambda: service.stats["reconnects"] and script.stats["reconnects"])
+    await until(lambda: service.stats["reconnects"] and script.stats["reconnects"])
     await asyncio.gather(service.flush(), script.flush())
     waiting.cancel()
     errors.clear()
@@ -83,7 +78,7 @@ async def _to_one_who_has_left(broker):
     await Answerer(service, "searcher").hear_scripts("news", thinking.work)
     await service.flush()
     waiting = asyncio.create_task(asked(script, 12))
-    await eventually(lambda: thinking.asked)
+    await until(lambda: thinking.asked)
     waiting.cancel()
     await script.close()
     thinking.may.set()
@@ -118,10 +113,10 @@ async def _answers_lead_nowhere_else(broker):
     await script.subscribe(f"{trial_inbox(12)}.>", cb=hear)
     # A service that has gone wrong names a third one's facts as the place for the answer.
     await gateway.publish("query.searcher.x", b"{}", reply="control.scheduler.decision")
-    await eventually(lambda: any('"control.scheduler.decision"' in error for error in errors))
+    await until(lambda: any('"control.scheduler.decision"' in error for error in errors))
     # A name that was answered is used up, and a name that nobody was given leads nowhere.
     await script.publish("ask.trial.12.searcher.news", b"{}", reply=f"{trial_inbox(12)}.mine")
-    await eventually(lambda: heard)
+    await until(lambda: heard)
     used = thinking.asked[-1].reply
     assert used.startswith("_R_.")
     for subject in (used, "_R_.guessed.name"):

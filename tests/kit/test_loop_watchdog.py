@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 
 from services.kit.loop_watchdog import LoopWatchdog, watching
 from services.kit.processor_waits import MachineTime, waited_s
+from tests.fixtures.waiting import until
 
 LIMIT_S = 0.2
 ME, OTHER = 17, 18
@@ -24,12 +25,6 @@ def stand_still(seconds):
 def hold_the_interpreter():
     """One call in C that lets no other thread run meanwhile, and takes a second or so."""
     return sum(range(50_000_000))
-
-
-async def until(true, within_s=60):
-    async with asyncio.timeout(within_s):
-        while not true():
-            await asyncio.sleep(0.01)
 
 
 async def told_of(work, stalls):

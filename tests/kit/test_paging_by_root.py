@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from det_contracts import codec, subjects
 from det_contracts.events import metrics, searcher, trial
-from services.kit import pager
 from services.kit.database import METADATA, POSITIONS, SNAPSHOTS, Database
 from services.kit.log import Draft
 from services.kit.log_memory import MemoryLog
@@ -22,6 +21,8 @@ from services.kit.rules import Rules
 from services.kit.runner import Runner
 from services.kit.snapshot_store import DatabaseSaver
 from services.kit.sorted_keys import SortedKeys
+from tests.fixtures.paging import Gated, page_early, running
+from tests.fixtures.waiting import until
 
 GROUPS, ITEMS = 6, 30
 
@@ -147,29 +148,6 @@ ROOTS = Roots(
 RULES = Rules(owner="toy", state=State, evolve=evolve, react=react, roots=ROOTS)
 
 
-class Gated(MemoryLog):
-    """Tells a reader nothing while its gate is shut."""
-
-    def __init__(self, log):
-        self.__dict__ = log.__dict__
-        self.open = asyncio.Event()
-        self.open.set()
-
-    @contextlib.asynccontextmanager
-    async def read(self, stream, *, after, subjects=()):
-        async with super().read(stream, after=after, subjects=subjects) as feed:
-            found = feed.batch
-
-            async def batch():
-                await self.open.wait()
-                taken = await found()
-                await self.open.wait()
-                return taken
-
-            feed.batch = batch
-            yield feed
-
-
 class Replica:
     def __init__(self, database, log, leads):
         self.leads = leads
@@ -179,9 +157,7 @@ class Replica:
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
-    monkeypatch.setattr(pager, "ROOM", 3)
-    monkeypatch.setattr("services.kit.snapshot_store.SAVE_EVERY_S", 0.001)
-    monkeypatch.setattr("services.kit.log_memory.READ_LIMIT", 7)
+    page_early(monkeypatch)
 
 
 @contextlib.contextmanager
@@ -193,18 +169,6 @@ def opened(folder):
         connection.execute(sa.delete(POSITIONS))
     yield found
     found.close()
-
-
-@contextlib.asynccontextmanager
-async def running(*replicas):
-    tasks = [asyncio.create_task(one.runner.run()) for one in replicas]
-    try:
-        yield
-        assert not any(task.done() for task in tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
 
 
 def draft(event, number):
@@ -221,12 +185,6 @@ EVENTS = st.one_of(
     st.builds(lambda group: searcher.TrialIdled(group, 1, True, "over"), GROUP),
     st.builds(lambda group: searcher.ExperimentDeleted(group, "DELETED", "gone"), GROUP),
 )
-
-
-async def until(true):
-    async with asyncio.timeout(60):
-        while not true():
-            await asyncio.sleep(0.001)
 
 
 def from_zero(log):
@@ -263,7 +221,7 @@ async def at_rest(log, *replicas):
 def test_a_follower_that_is_behind_ends_with_the_fold_from_zero(tmp_path_factory, before, behind, after):
     async def work(database):
         log, numbers = MemoryLog(), iter(range(1_000))
-        gated = Gated(log)
+        gated = Gated(log, subjects.CONTROL)
         leader, follower = Replica(database, log, leads=True), Replica(database, gated, leads=False)
 
         async def all_of(events):
@@ -274,11 +232,11 @@ def test_a_follower_that_is_behind_ends_with_the_fold_from_zero(tmp_path_factory
         async with running(leader, follower):
             await all_of(before)
             await at_rest(log, leader, follower)
-            gated.open.clear()
+            gated.shut(subjects.CONTROL)
             await all_of(behind)
             await at_rest(log, leader)
             await leader.saver.reach(leader.runner.positions[subjects.CONTROL])
-            gated.open.set()
+            gated.open(subjects.CONTROL)
             await all_of(after)
             await at_rest(log, leader, follower)
             right = from_zero(log)
@@ -350,13 +308,13 @@ def test_a_replica_that_is_behind_does_not_mix_in_what_another_has_saved_since(l
 
     async def work(database):
         log = MemoryLog()
-        gated = Gated(log)
+        gated = Gated(log, subjects.CONTROL)
         await lived(log, database, GROUPS)
         behind = Replica(database, gated, leads=False)
         async with running(behind):
             await at_rest(log, behind)
             away = next(id for id in range(1, GROUPS + 1) if loaded(behind.runner.state.groups, id) is None)
-            gated.open.clear()
+            gated.shut(subjects.CONTROL)
             other = Replica(database, log, leads=True)
             async with running(other):
                 await log.append(later(away))
@@ -364,7 +322,7 @@ def test_a_replica_that_is_behind_does_not_mix_in_what_another_has_saved_since(l
                 await other.saver.reach(other.runner.positions[subjects.CONTROL])
             with pytest.raises(PageFault):
                 behind.runner.state.groups.get(away)
-            gated.open.set()
+            gated.open(subjects.CONTROL)
             await at_rest(log, behind)
             look_at(behind.runner.state, from_zero(log))
 

@@ -14,6 +14,7 @@ from services.kit.command_queue import Pending, Waiting
 from services.kit.log import Draft, NotStored, OutcomeUnknown
 from services.kit.log_memory import MemoryLog
 from services.kit.rules import Call, Rules, Ruling
+from tests.fixtures.waiting import until
 from tests.kit.running_runner import running_runner
 
 POISONED, UNREACTABLE, HUGE = 666, 667, 668
@@ -130,12 +131,6 @@ def draft(event, id):
 
 def running(log, rules=RULES, **options):
     return running_runner(log, rules, **options)
-
-
-async def until(true):
-    async with asyncio.timeout(60):
-        while not true():
-            await asyncio.sleep(0.001)
 
 
 def events(log):

@@ -21,6 +21,7 @@ from services.kit.records import read_event
 from services.kit.rules import Call, Rules, Ruling, dump
 from services.kit.runner import Poison, Runner
 from services.kit.snapshot_store import DatabaseSaver, InMemory
+from tests.fixtures.waiting import until
 from tests.kit.running_runner import running_runner
 
 
@@ -97,12 +98,6 @@ def ask(id, units=1.0, tag=""):
 
 def running(log, rules=RULES, **options):
     return running_runner(log, rules, **options)
-
-
-async def until(true):
-    async with asyncio.timeout(60):
-        while not true():
-            await asyncio.sleep(0.001)
 
 
 def decided(log):

@@ -1,7 +1,6 @@
 """What is remembered of trials comes and goes: whoever pages, however far behind, has the fold from zero."""
 
 import asyncio
-import contextlib
 
 import msgspec
 import pytest
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 from det_contracts import codec, subjects
 from det_contracts.events import metrics, searcher
 from det_contracts.reports import LogBatch, ReportBatch
-from services.kit import pager
 from services.kit.database import POSITIONS, SNAPSHOTS
 from services.kit.log import Draft
 from services.kit.log_memory import MemoryLog
@@ -23,41 +21,12 @@ from services.kit.snapshot_store import DatabaseSaver
 from services.metrics.app import RULES
 from services.metrics.domain import State
 from tests.fixtures.databases import open_sqlite
+from tests.fixtures.paging import Gated, page_early, running
+from tests.fixtures.waiting import until
 from tests.metrics.world import lines, reports, validation
 
 TRIALS, EXPERIMENTS = 12, 4
 STREAMS = (subjects.CONTROL, subjects.REPORTS, subjects.LOGS)
-
-
-class Gated(MemoryLog):
-    """Tells a reader nothing of the streams that are shut."""
-
-    def __init__(self, log):
-        self.__dict__ = log.__dict__
-        self.gates = {stream: asyncio.Event() for stream in STREAMS}
-        self.open(*STREAMS)
-
-    def open(self, *streams):
-        for stream in streams:
-            self.gates[stream].set()
-
-    def shut(self, *streams):
-        for stream in streams:
-            self.gates[stream].clear()
-
-    @contextlib.asynccontextmanager
-    async def read(self, stream, *, after, subjects=()):
-        async with super().read(stream, after=after, subjects=subjects) as feed:
-            found = feed.batch
-
-            async def batch():
-                await self.gates[stream].wait()
-                taken = await found()
-                await self.gates[stream].wait()
-                return taken
-
-            feed.batch = batch
-            yield feed
 
 
 class Replica:
@@ -73,9 +42,7 @@ class Replica:
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
-    monkeypatch.setattr(pager, "ROOM", 3)
-    monkeypatch.setattr("services.kit.snapshot_store.SAVE_EVERY_S", 0.001)
-    monkeypatch.setattr("services.kit.log_memory.READ_LIMIT", 7)
+    page_early(monkeypatch)
 
 
 @pytest.fixture
@@ -83,18 +50,6 @@ def database(tmp_path):
     found = open_sqlite(tmp_path / "metrics.db", "metrics")
     yield found
     found.close()
-
-
-@contextlib.asynccontextmanager
-async def running(*replicas):
-    tasks = [asyncio.create_task(one.runner.run()) for one in replicas]
-    try:
-        yield
-        assert not any(task.done() for task in tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
 
 
 def experiment_of(trial):
@@ -132,12 +87,6 @@ async def append(log, one, number):
     else:
         body = codec.encode(one, id=f"m{number}", actor="t", at=0.0)
         await log.append(Draft(codec.subject_of(one), body, f"m{number}"))
-
-
-async def until(true):
-    async with asyncio.timeout(60):
-        while not true():
-            await asyncio.sleep(0.001)
 
 
 async def at_rest(log, *replicas, streams=STREAMS):
@@ -189,7 +138,7 @@ def test_a_follower_behind_in_some_streams_ends_with_the_fold_from_zero(
 ):
     async def work(database):
         log, numbers = MemoryLog(), iter(range(1, 1_000))
-        gated = Gated(log)
+        gated = Gated(log, *STREAMS)
         leader, follower = Replica(database, log, leads=True), Replica(database, gated, leads=False)
 
         async def lived(steps):
@@ -306,7 +255,7 @@ def test_a_follower_that_is_behind_meets_new_trials_without_loading_all_anew(dat
 
     async def work():
         log = MemoryLog()
-        gated = Gated(log)
+        gated = Gated(log, *STREAMS)
         leader, follower = Replica(database, log, leads=True), Replica(database, gated, leads=False)
         async with running(leader, follower):
             await some_trials(log, 3)

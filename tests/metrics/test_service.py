@@ -22,6 +22,7 @@ from services.metrics.settings import MetricsSettings
 from services.metrics.settling import settle_ended_trials
 from services.metrics.store import project
 from services.metrics.trimming import drop_points, trim_logs
+from tests.fixtures.waiting import until
 from tests.metrics.world import lines, reports, training, validation
 
 
@@ -82,12 +83,6 @@ async def running(log, tables, **settings):
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
-
-
-async def until(true):
-    async with asyncio.timeout(60):
-        while not true():
-            await asyncio.sleep(0.005)
 
 
 class Emptied(Late):
