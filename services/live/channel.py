@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -44,15 +45,12 @@ class Reader:
         self._changed.add(topic)
         self._moved.set()
 
-    async def next(self, within_s: float, every_s: float = EVERY_S) -> list[str]:
-        """What has changed since the last time; nothing when nothing did for so long."""
-        try:
+    async def wait(self, within_s: float, every_s: float = EVERY_S) -> None:
+        """Wait until something has changed, so many seconds at most, and then for what changes with it."""
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 await self._moved.wait()
-        except TimeoutError:
-            return []
-        await asyncio.sleep(every_s)
-        return self.take()
+            await asyncio.sleep(every_s)
 
     def take(self) -> list[str]:
         """What has changed, as told from now on."""
@@ -126,8 +124,10 @@ class Live:
     async def _told(self, reader: Reader, recheck: Callable[[], object]) -> AsyncIterator[bytes]:
         checked = time.monotonic()
         while True:
-            changed = await reader.next(PING_S, max(EVERY_S, self._open / EVENTS_PER_S))
+            await reader.wait(PING_S, max(EVERY_S, self._open / EVENTS_PER_S))
             await self._turns.take()
+            # Without an await before the event is made: its id says that all up to there has been told.
+            changed = reader.take()
             if time.monotonic() - checked >= RECHECK_S:
                 recheck()
                 checked = time.monotonic()

@@ -79,6 +79,34 @@ def test_many_changes_are_told_at_once(gateway, page):
     assert not one._events.ag_running
 
 
+def test_an_event_tells_all_that_its_id_stands_for(gateway, page, monkeypatch):
+    one = page("experiment.1", "experiment.2")
+    asked, turn = asyncio.Event(), asyncio.Event()
+
+    async def take():
+        asked.set()
+        await turn.wait()
+
+    monkeypatch.setattr(gateway.backend.live._turns, "take", take)
+
+    async def begin():
+        telling = asyncio.ensure_future(anext(one._events))
+        await asyncio.sleep(0)
+        return telling
+
+    telling = gateway.run(begin())
+    gateway.given(story.created(1))
+    gateway.run(asked.wait())
+    # Another change, while many others are told of theirs.
+    gateway.given(story.created(2))
+    turn.set()
+    event = gateway.run(telling).decode()
+    again = Page(gateway, "experiment.1", "experiment.2", after=int(event.split()[1]))
+    told = set(json.loads(event.split("data: ")[1])["topics"]) | again.told()
+    assert told == {"experiment.1", "experiment.2"}
+    again.close()
+
+
 def test_reports_are_told_twice(gateway, page, monkeypatch):
     monkeypatch.setattr(series, "AGAIN_S", 0.3)
     gateway.given(story.created(1), story.trial_created(1))
