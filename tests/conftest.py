@@ -16,6 +16,7 @@ pytest_plugins = [
     "tests.fixtures.gateways",
     "tests.fixtures.clusters",
     "tests.fixtures.durations",
+    "tests.fixtures.failures",
     "tests.fixtures.postgres",
     "tests.fixtures.published",
     "tests.fixtures.small_disk",

@@ -60,6 +60,20 @@ def test_pages_come_back_when_the_gateway_was_away(cluster, page, examples):
     expect(page.get_by_role("row", name=re.compile("after-the-gateway"))).to_be_visible(timeout=60 * SECONDS)
 
 
+def test_what_is_fetched_later_may_fail_and_the_page_stays(cluster, signed_in):
+    page = signed_in(cluster)
+    page.route(re.compile(r"/assets/(overlay|palette)-"), lambda route: route.abort())
+    failing = re.compile(r"/assets/overlay-")
+    with page.expect_event("requestfailed", lambda one: failing.search(one.url), timeout=60 * SECONDS):
+        page.goto("/")
+    heading = page.get_by_role("heading", name="Dashboard")
+    expect(heading).to_be_visible(timeout=60 * SECONDS)
+    page.keyboard.press("Control+k")
+    # The gateway answers, so this is no outage: after some attempts it is told of.
+    expect(page.get_by_role("alert")).to_contain_text("could not be shown", timeout=60 * SECONDS)
+    expect(heading).to_be_visible()
+
+
 def test_the_list_goes_on_when_broker_and_gateway_were_away(cluster, page, examples):
     page.goto("/det/experiments")
     expect(page.locator("tr[data-id]").first).to_be_visible()

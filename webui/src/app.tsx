@@ -1,14 +1,14 @@
-import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { QueryClientProvider } from "@tanstack/react-query";
 import { type ComponentType, lazy, Suspense } from "react";
 import { BrowserRouter, Navigate, Route, Routes } from "react-router";
 
-import { ApiError } from "./api/client";
+import { fetchedPage } from "./api/fetched";
+import { queryClient } from "./api/queries";
 import { Banner } from "./parts/banner";
 import { Layout } from "./shell/layout";
-import { patient } from "./shell/patient";
 
 const page = <Name extends string>(load: () => Promise<Record<Name, ComponentType>>, name: Name) =>
-  lazy(() => patient(load).then((found) => ({ default: found[name] })));
+  lazy(() => fetchedPage(load).then((found) => ({ default: found[name] })));
 
 // Each place comes when it is looked at: the first page stays light.
 const Audit = page(() => import("./pages/audit"), "Audit");
@@ -34,17 +34,7 @@ const Workspaces = page(() => import("./pages/workspaces"), "Workspaces");
 const WorkspacePage = page(() => import("./pages/workspaces"), "WorkspacePage");
 const Events = page(() => import("./pages/events"), "Events");
 
-const client = new QueryClient({
-  defaultOptions: {
-    queries: {
-      // What is in the cache is told of changes only while a page shows it.
-      staleTime: 0,
-      // Who asks too much at once (429) is answered a moment later.
-      retry: (count, error) => count < 3 && !(error instanceof ApiError && error.status < 500 && error.status !== 429),
-      refetchOnWindowFocus: true,
-    },
-  },
-});
+const client = queryClient();
 
 export const App = () => (
   <QueryClientProvider client={client}>

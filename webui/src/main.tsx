@@ -2,6 +2,7 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 
 import { App } from "./app";
+import { Fault } from "./shell/fault";
 import "./tokens.css";
 import "./ui/base.css";
 import "./ui/controls.css";
@@ -11,6 +12,9 @@ import "./ui/overlays.css";
 
 createRoot(document.getElementById("root")!).render(
   <StrictMode>
-    <App />
+    {/* Whatever goes wrong is told on the page, never by an empty one. */}
+    <Fault>
+      <App />
+    </Fault>
   </StrictMode>,
 );

@@ -10,11 +10,15 @@ export class ApiError extends Error {
 }
 
 const BASE = "/api/v1";
+/** A question without an answer for so long is given up, and asked again: whoever had it may be gone without a word. */
+const PATIENCE_MS = 60_000;
 
 async function ask(method: string, path: string, body?: unknown): Promise<Response> {
   const answer = await fetch(path.startsWith("/") ? path : `${BASE}/${path}`, {
     method,
     body: body === undefined ? undefined : JSON.stringify(body),
+    // What changes something may take its time, and must not be asked twice.
+    signal: method === "GET" ? AbortSignal.timeout(PATIENCE_MS) : undefined,
   });
   if (!answer.ok) throw new ApiError(answer.status, await reason(answer));
   return answer;

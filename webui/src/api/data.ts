@@ -26,12 +26,17 @@ export function afresh(client: QueryClient, queryKey: QueryKey): Promise<void> {
 }
 
 const REST_SHARE = 2;
+const MOST_REST_MS = 5000;
 const wait = (ms: number) => new Promise((go) => setTimeout(go, ms));
+
+/** How long to ask nothing after a round that took so long; at least `rest`. All in milliseconds. */
+export const restAfter = (took: number, rest: number) => Math.max(rest, Math.min(took * REST_SHARE, MOST_REST_MS));
 
 /**
  * Asks questions again when one of the topics has changed: one round at a time, and one more if something changed meanwhile. So an
  * answer that takes longer than the next change is shown all the same. `rest` is the least time between two, in milliseconds; after
- * answers that take long it is longer, so that neither the cluster nor the page is kept busy by them all the time.
+ * answers that take long it is longer, so that neither the cluster nor the page is kept busy by them all the time. It has a bound: how
+ * long a server that was away did not answer says nothing of how long its next answer takes.
  */
 export function useAgain(topics: string[], questions: QueryKey[], rest = 0) {
   const client = useQueryClient();
@@ -46,7 +51,7 @@ export function useAgain(topics: string[], questions: QueryKey[], rest = 0) {
       now.changed = false;
       const began = performance.now();
       await Promise.all(now.questions.map((one) => afresh(client, one)));
-      await wait(Math.max(rest, (performance.now() - began) * REST_SHARE));
+      await wait(restAfter(performance.now() - began, rest));
     }
     now.busy = false;
   }, [client, rest]);

@@ -4,6 +4,7 @@ import { Link, Outlet, useLocation, useNavigate } from "react-router";
 
 import { ApiError } from "../api/client";
 import { useChange, useData, useMe } from "../api/data";
+import { fetchedPart } from "../api/fetched";
 import { near, part } from "../ui/heavy";
 import { onWanted } from "../ui/host";
 import { Loading } from "../ui/status";
@@ -17,7 +18,7 @@ import { Side } from "./side";
 import "./shell.css";
 
 const Host = part((from) => from.Host);
-const Palette = lazy(async () => ({ default: (await import("./palette")).Palette }));
+const Palette = lazy(async () => ({ default: (await fetchedPart(() => import("./palette"))).Palette }));
 const INSIDE = "signed in";
 const PATIENCE_MS = 3000;
 
@@ -122,10 +123,12 @@ export function Layout() {
       </div>
       <Dock onSearch={look} />
       {helping && <Help onClose={() => setHelping(false)} />}
-      <Suspense>
-        {looking && <Palette onClose={() => setLooking(false)} />}
-        {host && <Host />}
-      </Suspense>
+      <Fault>
+        <Suspense>
+          {looking && <Palette onClose={() => setLooking(false)} />}
+          {host && <Host />}
+        </Suspense>
+      </Fault>
     </div>
   );
 }

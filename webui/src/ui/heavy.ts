@@ -2,12 +2,14 @@
 
 import { type ComponentType, lazy } from "react";
 
+import { fetchedPart } from "../api/fetched";
+
 type Overlay = typeof import("./overlay");
 let begun: Promise<Overlay> | null = null;
 
 /** The chunk; a fetch that failed is tried again by whoever asks next. */
 export function overlays(): Promise<Overlay> {
-  begun ??= import("./overlay").catch((error) => {
+  begun ??= fetchedPart(() => import("./overlay")).catch((error) => {
     begun = null;
     throw error;
   });

@@ -4,6 +4,7 @@ import { lazy, Suspense, useMemo } from "react";
 import { useNavigate } from "react-router";
 
 import type { Experiment, Trial } from "../../api/types";
+import { fetchedPart } from "../../api/fetched";
 import { Board } from "../../charts/board";
 import { useChosen } from "../../charts/chosen";
 import { Kinds } from "../../charts/kinds";
@@ -24,7 +25,7 @@ import { scalesOf } from "../../charts/search/scales";
 import { useRungs } from "./decided";
 import { lengthOf } from "./lengths";
 
-const Hyperparameters = lazy(() => import("./hyperparameters").then((found) => ({ default: found.Hyperparameters })));
+const Hyperparameters = lazy(() => fetchedPart(() => import("./hyperparameters")).then((found) => ({ default: found.Hyperparameters })));
 
 /** Trials whose curves are drawn at once, beside the chosen ones, unless more are asked for. */
 const MANY = 100;

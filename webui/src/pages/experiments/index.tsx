@@ -3,6 +3,7 @@ import { lazy, Suspense, useEffect, useMemo, useRef, useState } from "react";
 import { useNavigate, useParams } from "react-router";
 
 import { get } from "../../api/client";
+import { fetchedPart } from "../../api/fetched";
 import { useData, useMe } from "../../api/data";
 import type { Experiment } from "../../api/types";
 import { useExperimentMenu } from "../../lists/acts";
@@ -35,7 +36,7 @@ import { type Found, GROUPED, useAll, useWindows } from "./rows";
 import { askedFor, type ListView, sortText, useListView } from "./view";
 import "./experiments.css";
 
-const CompareDrawer = lazy(() => import("../comparing/drawer").then((found) => ({ default: found.CompareDrawer })));
+const CompareDrawer = lazy(() => fetchedPart(() => import("../comparing/drawer")).then((found) => ({ default: found.CompareDrawer })));
 const MOST_CHOSEN = 1000;
 
 interface Named {

@@ -1,0 +1,82 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+
+import { fetchedPage, fetchedPart } from "./fetched";
+
+const FAILED = new TypeError("Failed to fetch dynamically imported module");
+const reload = vi.fn();
+let away = false;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  reload.mockReset();
+  away = false;
+  const kept = new Map<string, string>();
+  vi.stubGlobal("sessionStorage", {
+    getItem: (name: string) => kept.get(name) ?? null,
+    setItem: (name: string, value: string) => void kept.set(name, value),
+  });
+  vi.stubGlobal("document", { hidden: false });
+  vi.stubGlobal("location", { reload });
+  vi.stubGlobal(
+    "fetch",
+    vi.fn(async () => {
+      if (away) throw new TypeError("Failed to fetch");
+      return { ok: true, status: 200, json: async () => ({}) };
+    }),
+  );
+});
+afterEach(() => {
+  vi.unstubAllGlobals();
+  vi.useRealTimers();
+});
+
+test("what loads is there", async () => {
+  expect(await fetchedPage(async () => 7)).toBe(7);
+  expect(await fetchedPart(async () => 7)).toBe(7);
+});
+
+test("a page that is gone while the gateway answers comes anew, once: another release has come", async () => {
+  void fetchedPage(() => Promise.reject(FAILED));
+  await vi.advanceTimersByTimeAsync(0);
+  expect(reload).toHaveBeenCalledOnce();
+  await expect(fetchedPage(() => Promise.reject(FAILED))).rejects.toBe(FAILED);
+  await vi.advanceTimersByTimeAsync(60_000);
+  void fetchedPage(() => Promise.reject(FAILED));
+  await vi.advanceTimersByTimeAsync(0);
+  expect(reload).toHaveBeenCalledTimes(2);
+});
+
+test("while the gateway is away it is waited for, and then the page comes anew", async () => {
+  away = true;
+  void fetchedPage(() => Promise.reject(FAILED));
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect(reload).not.toHaveBeenCalled();
+  away = false;
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(reload).toHaveBeenCalledOnce();
+});
+
+test("a part waits for the gateway, and comes without a new page", async () => {
+  away = true;
+  const load = vi.fn(() => (away ? Promise.reject<number>(FAILED) : Promise.resolve(7)));
+  const part = fetchedPart(load);
+  await vi.advanceTimersByTimeAsync(20_000);
+  away = false;
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(await part).toBe(7);
+  expect(reload).not.toHaveBeenCalled();
+});
+
+test("a part whose gateway was back before anybody looked comes", async () => {
+  const load = vi.fn().mockRejectedValueOnce(FAILED).mockResolvedValue(7);
+  const part = fetchedPart(load);
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(await part).toBe(7);
+});
+
+test("a part that is gone while the gateway answers is told of", async () => {
+  const part = expect(fetchedPart(() => Promise.reject(FAILED))).rejects.toBe(FAILED);
+  await vi.advanceTimersByTimeAsync(10_000);
+  await part;
+  expect(reload).not.toHaveBeenCalled();
+});

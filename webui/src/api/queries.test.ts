@@ -1,0 +1,60 @@
+import { environmentManager, onlineManager, QueryObserver } from "@tanstack/react-query";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+
+import { ApiError } from "./client";
+import { restAfter } from "./data";
+import { AGAIN_MS, queryClient } from "./queries";
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  // Without a window it would ask nothing by the clock.
+  environmentManager.setIsServer(() => false);
+});
+afterEach(() => {
+  onlineManager.setOnline(true);
+  vi.useRealTimers();
+});
+
+/** A page that shows the answer to one question. */
+function shown(answer: () => Promise<number>) {
+  const observer = new QueryObserver(queryClient(), { queryKey: ["x"], queryFn: answer });
+  const leave = observer.subscribe(() => {});
+  return { now: () => observer.getCurrentResult(), leave };
+}
+const RETRIES_MS = 10_000;
+
+test("what failed with all its retries is asked again until it is answered", async () => {
+  const answer = vi.fn(() => Promise.reject<number>(new ApiError(503, "behind")));
+  const page = shown(answer);
+  await vi.advanceTimersByTimeAsync(RETRIES_MS);
+  expect(page.now().status).toBe("error");
+  answer.mockImplementation(() => Promise.resolve(7));
+  await vi.advanceTimersByTimeAsync(AGAIN_MS);
+  expect(page.now().data).toBe(7);
+  const asked = answer.mock.calls.length;
+  await vi.advanceTimersByTimeAsync(10 * AGAIN_MS);
+  expect(answer).toHaveBeenCalledTimes(asked);
+  page.leave();
+});
+
+test("what the server refuses is not asked again", async () => {
+  const answer = vi.fn(() => Promise.reject<number>(new ApiError(404, "there is no experiment 7")));
+  const page = shown(answer);
+  await vi.advanceTimersByTimeAsync(RETRIES_MS + 10 * AGAIN_MS);
+  expect(answer).toHaveBeenCalledTimes(1);
+  page.leave();
+});
+
+test("a browser that calls itself offline asks all the same: the cluster may be on its own machine", async () => {
+  onlineManager.setOnline(false);
+  const page = shown(() => Promise.resolve(7));
+  await vi.advanceTimersByTimeAsync(0);
+  expect(page.now().data).toBe(7);
+  page.leave();
+});
+
+test("a round that took long because the server was away is not followed by a rest of minutes", () => {
+  expect(restAfter(60_000, 1000)).toBe(5000);
+  expect(restAfter(800, 1000)).toBe(1600);
+  expect(restAfter(10, 3000)).toBe(3000);
+});
