@@ -19,6 +19,7 @@ import structlog
 from det_contracts.events.worker import AllocationExited, AllocationStarted, Slot
 from det_contracts.ids import container_id
 from services.kit.log import Log, NotConfirmed, TooLarge
+from services.kit.readable import readable
 from worker import permanent, process
 from worker.briefing import share_of
 from worker.environment import PORTS
@@ -242,16 +243,9 @@ class Run:
         except (OSError, AttributeError):
             await asyncio.sleep(LOOK_S)
             return
-        loop = asyncio.get_running_loop()
-        ended = asyncio.Event()
-        loop.add_reader(watched, ended.set)
         try:
-            async with asyncio.timeout(60):
-                await ended.wait()
-        except TimeoutError:
-            return
+            await readable(watched, 60)
         finally:
-            loop.remove_reader(watched)
             os.close(watched)
 
     async def kill(self, reason: str) -> None:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+from services.kit.readable import readable
 from services.local.fork_server import CONTROL, REQUEST_BYTES
 
 READY_S = 60.0
@@ -150,15 +151,8 @@ def _at_start(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 async def _answered(ours: socket.socket) -> Forked:
-    loop, readable = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_reader(ours, readable.set)
-    try:
-        async with asyncio.timeout(READY_S):
-            await readable.wait()
-    except TimeoutError:
-        raise NotForked(f"no process within {READY_S:.0f} s") from None
-    finally:
-        loop.remove_reader(ours)
+    if not await readable(ours.fileno(), READY_S):
+        raise NotForked(f"no process within {READY_S:.0f} s")
     try:
         told, descriptors, _, _ = socket.recv_fds(ours, 64, 1)
     except OSError as error:

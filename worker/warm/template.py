@@ -15,6 +15,7 @@ from typing import IO
 
 import msgspec
 
+from services.kit.readable import readable
 from worker.warm.wanted import Key, Wanted
 
 SITE = Path(__file__).parent / "inside" / "site"
@@ -189,14 +190,4 @@ def _left_in(pipe: IO[bytes]) -> str:
 
 async def _byte(pipe: int) -> bytes:
     """What comes first from a pipe; nothing where it is closed, or nothing comes for too long."""
-    loop = asyncio.get_running_loop()
-    readable = asyncio.Event()
-    loop.add_reader(pipe, readable.set)
-    try:
-        async with asyncio.timeout(START_S):
-            await readable.wait()
-        return os.read(pipe, 1)
-    except TimeoutError:
-        return b""
-    finally:
-        loop.remove_reader(pipe)
+    return os.read(pipe, 1) if await readable(pipe, START_S) else b""

@@ -1,0 +1,27 @@
+"""Waiting for a descriptor: a socket, a pipe, or a process known by one."""
+
+from __future__ import annotations
+
+import asyncio
+
+
+async def readable(descriptor: int, within_s: float) -> bool:
+    """Wait until there is something to read from a descriptor, or its other end is closed.
+
+    Args:
+        descriptor: Of a pipe, a socket, or a process (`os.pidfd_open`: readable once it has ended).
+        within_s: For so many seconds at most.
+
+    Returns:
+        Whether there is; False after that time. The descriptor stays open.
+    """
+    loop, found = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(descriptor, found.set)
+    try:
+        async with asyncio.timeout(within_s):
+            await found.wait()
+    except TimeoutError:
+        return False
+    finally:
+        loop.remove_reader(descriptor)
+    return True
