@@ -46,6 +46,22 @@ def send(pids: set[int], number: int) -> None:
             continue
 
 
+def die_with_parent(parent: int = 0) -> None:
+    """Have this process killed when the one that started it ends.
+
+    Args:
+        parent: Its process id, where it may have ended before this is asked; then this process ends at once.
+            Without it, who asks does so before anything else, between fork and exec.
+    """
+    import ctypes
+    import signal
+
+    death_signal = 1
+    ctypes.CDLL(None).prctl(death_signal, signal.SIGKILL)
+    if parent and os.getppid() != parent:
+        os._exit(1)
+
+
 def _stat(pid: int) -> list[bytes] | None:
     """Fields of /proc/PID/stat from the state on: state, parent, group, session, ..."""
     try:

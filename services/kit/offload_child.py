@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import os
 import resource
@@ -16,9 +15,9 @@ import msgspec
 
 import services.kit.import_trimming  # noqa: F401  # isort: split
 from det_contracts.problems import Problem, Refused
+from services.kit.host_processes import die_with_parent
 from services.kit.job import Job
 
-PR_SET_PDEATHSIG = 1
 MOST_FILES = 8
 NICER = 5
 """Whoever is asked something small goes first on a busy machine."""
@@ -26,9 +25,7 @@ NICER = 5
 
 def main(line: int, parent: int, memory: int) -> None:
     """Do one job after the other, until nobody is there who would give any."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        return
+    die_with_parent(parent)
     for number in (signal.SIGINT, signal.SIGTERM):
         # Who stops all processes of a terminal stops the service, and that ends this one.
         signal.signal(number, signal.SIG_IGN)

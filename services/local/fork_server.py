@@ -25,10 +25,12 @@ import sys
 import time
 from collections.abc import Iterable
 
+from services.kit.host_processes import die_with_parent
+
 CONTROL = "STEADFAST_FORK_SERVER"
 """Variable with the descriptor that it is told on."""
 REQUEST_BYTES = 128 * 1024
-_PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15
+_PR_SET_NAME = 15
 
 
 def main() -> None:
@@ -99,12 +101,9 @@ def _tell(answer: int, pid: int) -> None:
 
 def _become(module: str, environment: dict[str, str], output: int, server: int) -> None:
     """Be like a process that was started for itself."""
-    libc = ctypes.CDLL(None)
     # A killed supervisor must not leave half a cluster behind: it takes the server along, and that its forks.
-    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != server:
-        os._exit(1)
-    libc.prctl(_PR_SET_NAME, module.rpartition(".")[2].encode())
+    die_with_parent(server)
+    ctypes.CDLL(None).prctl(_PR_SET_NAME, module.rpartition(".")[2].encode())
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.dup2(output, 1)

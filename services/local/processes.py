@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import os
 import signal
 import subprocess
@@ -25,7 +24,6 @@ STEADY_AFTER_S = 10.0
 STOP_PATIENCE_S = 15.0
 LOOK_S = 0.05
 """How often to look whether a program that was stopped on its own shall run again."""
-_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
@@ -97,7 +95,8 @@ class Child:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            preexec_fn=die_with_parent,
+            # A killed supervisor must not leave half a cluster behind; trials live on under their own shims.
+            preexec_fn=host_processes.die_with_parent,
         )
 
     async def stop(self) -> None:
@@ -131,12 +130,6 @@ def tell(text: str) -> None:
     with contextlib.suppress(OSError):
         moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         print(f"{moment} {text}", file=sys.stderr, flush=True)
-
-
-def die_with_parent() -> None:
-    """Have this process killed when the one that started it ends."""
-    # A killed supervisor must not leave half a cluster behind; trials live on under their own shims.
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def is_alive(pid: int) -> bool:

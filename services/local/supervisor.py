@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from services.kit import broker, pools_file
+from services.kit.host_processes import die_with_parent
 from services.kit.hosts_named import is_loopback
 from services.kit.settings import BadSettings
 from services.local import log_rotation
@@ -23,7 +24,7 @@ from services.local.forks import Forks
 from services.local.home import Home, Plan, Wish
 from services.local.keys import write_keys, write_worker
 from services.local.on_demand import end_all
-from services.local.processes import Child, Program, die_with_parent, tell
+from services.local.processes import Child, Program, tell
 
 RUN_AS = "STEADFAST_WORKER_RUN_AS"
 SERVICES = ("intake", "searcher", "scheduler", "metrics", "checkpoints", "webhooks", "gateway")

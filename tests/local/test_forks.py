@@ -10,9 +10,10 @@ import time
 import pytest
 
 from services.kit import host_processes
+from services.kit.host_processes import die_with_parent
 from services.local.forks import Forks
 from services.local.home import Home
-from services.local.processes import Child, Program, die_with_parent
+from services.local.processes import Child, Program
 
 DEADLINE_S = 60.0
 APP = """
