@@ -3,6 +3,9 @@
 Each service keeps its alembic revisions in `services/<owner>/migrations`. Alembic is loaded only
 when there is something to do: an up-to-date start costs one small query. Replicas that start at the same
 time on a shared PostgreSQL wait for each other.
+
+Revisions only add: tables, columns with defaults, indexes. So a release goes on with the schema of a later
+one, beside it or after it, and leaves it as it is; what it does not know of it neither reads nor writes.
 """
 
 from __future__ import annotations
@@ -11,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
+import structlog
 
 from services.kit.database import Database
 from services.kit.settings import BadSettings
 from services.kit.sqlite_files import set_aside_if_damaged
 
+log = structlog.get_logger()
 VERSIONS = sa.table("alembic_version", sa.column("version_num"))
 ONE_AT_A_TIME = sa.select(sa.func.pg_advisory_xact_lock(0x57EADFA57))
 """Held by whoever changes the schema of a PostgreSQL database, until its transaction ends."""
@@ -31,7 +36,10 @@ def open_database(url: str, owner: str) -> Database:
         url = _with_schema(url, owner)
     database = Database(url, damaged=set_aside_if_damaged(url, owner))
     folder = Path(__file__).parent.parent / owner / "migrations"
-    if _version(database) != _newest(folder):
+    now, newest = _version(database), _newest(folder)
+    if now is not None and now > newest:
+        log.info("database.later_schema", owner=owner, schema=now, known=newest)
+    elif now != newest:
         _upgrade(database, folder)
     return database
 
