@@ -6,6 +6,7 @@ import signal
 import subprocess
 import threading
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -60,6 +61,37 @@ def test_killing_each_part_in_turn_changes_nothing(local_cluster, model):
     assert operations(rough, id) == expected_operations
     assert outcome(rough, id) == expected
     assert one_run_each(read_control(rough))
+
+
+def parent(pid):
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="here every service is started for itself")
+def test_killing_what_all_services_are_forked_from_changes_nothing(local_cluster, model):
+    cluster = local_cluster()
+    id = cluster.create("config.yaml", model)
+    killed = set()
+    for done in (2, 6):
+        wait_for(lambda done=done: len(cluster.trials(id)) > done, 60, f"{done + 1} trials")
+        server = parent(cluster.pid("gateway"))
+        before = {name: pid for name in cluster.names() if parent(pid := cluster.pid(name)) == server}
+        assert {"scheduler", "searcher", "gateway", "metrics"} <= set(before)
+        os.kill(server, signal.SIGKILL)
+        killed.add(server)
+        wait_for(
+            lambda before=before: all(
+                cluster.pid(name) != old and is_alive(cluster.pid(name)) for name, old in before.items()
+            ),
+            60,
+            "all that went with it to be started again",
+        )
+    assert cluster.wait_for_end(id, 120)["state"] == "STATE_COMPLETED"
+    # It was begun anew, and forks go on from it.
+    assert parent(cluster.pid("gateway")) not in killed | {cluster.pid("supervisor")}
+    events = read_control(cluster)
+    assert one_run_each(events)
+    assert no_double_decision(events)
 
 
 def one_run_each(events):
