@@ -50,7 +50,9 @@ def test_revisions_only_add(path):
     names = {one.attr for one in ast.walk(upgrade) if isinstance(one, ast.Attribute)}
     taking = {name for name in names if name.startswith(TAKING)}
     calls = [one for one in ast.walk(upgrade) if isinstance(one, ast.Call)]
-    for added in (one for one in calls if isinstance(one.func, ast.Attribute) and one.func.attr == "add_column"):
+    for added in (
+        one for one in calls if isinstance(one.func, ast.Attribute) and one.func.attr == "add_column"
+    ):
         column = next(one for one in added.args if isinstance(one, ast.Call))
         words = {word.arg: ast.unparse(word.value) for word in column.keywords}
         # Who does not know the column writes rows without it.

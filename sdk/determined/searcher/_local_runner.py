@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from determined.searcher._method import SearchMethod
 from determined.searcher._runner import SearchRunner, Wire
-from determined.searcher._submission import OPERATIONS_FILE, create_experiment, open_session
+from determined.searcher._submission import OPERATIONS_FILE
 
 
 class LocalSearchRunner(SearchRunner):
@@ -51,14 +52,27 @@ class LocalSearchRunner(SearchRunner):
         Returns:
             The id of the experiment.
         """
-        with open_session() as session:
-            if any(folder.exists() for folder in self._folders()):
-                id, prior = self._loaded()
-            else:
-                id, prior = create_experiment(session, exp_config, model_dir, includes), None
-                self.save_state(id, [])
-            self.run_experiment(id, session, prior)
-        return id
+        once = uuid.uuid4() if self._is_kept() else self._begun()
+        return self._search(
+            exp_config, model_dir, includes, once, lambda: self._loaded() if self._is_kept() else None
+        )
+
+    def _begun(self) -> uuid.UUID:
+        """What a search that is about to begin is known by, until its first state is kept."""
+        try:
+            return uuid.UUID(self._beginning.read_text())
+        except (FileNotFoundError, ValueError):
+            made = uuid.uuid4()
+            self.searcher_dir.mkdir(parents=True, exist_ok=True)
+            self._beginning.write_text(str(made))
+            return made
+
+    @property
+    def _beginning(self) -> Path:
+        return self.searcher_dir / "beginning"
+
+    def _is_kept(self) -> bool:
+        return any(folder.exists() for folder in self._folders())
 
     def save_state(self, experiment_id: int, operations: Wire) -> None:
         """Write state and operations into the folder. The state before is kept until the new one is whole.
@@ -75,6 +89,7 @@ class LocalSearchRunner(SearchRunner):
             shutil.rmtree(old, ignore_errors=True)
             folder.rename(old)
         fresh.rename(folder)
+        self._beginning.unlink(missing_ok=True)
 
     def load_state(self, experiment_id: int) -> Wire:
         """Restore the state from the folder.

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from determined.searcher._method import SearchMethod
 from determined.searcher._runner import SearchRunner, Wire
-from determined.searcher._submission import OPERATIONS_FILE, create_experiment, open_session
+from determined.searcher._submission import OPERATIONS_FILE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from determined.core import Context
+
+
+_SEARCHES = uuid.UUID("6f1b3c1e-0d0e-4c0a-9d3b-8a6e2f5b7c11")
+_runs = itertools.count()
+"""Of searches, in this process."""
 
 
 class RemoteSearchRunner(SearchRunner):
@@ -63,14 +70,12 @@ class RemoteSearchRunner(SearchRunner):
         info = get_cluster_info()
         if info is None:
             raise RuntimeError("RemoteSearchRunner runs inside a task; use LocalSearchRunner elsewhere")
-        with open_session() as session:
-            if info.latest_checkpoint is not None:
-                id, prior = self.load_state(info.latest_checkpoint)
-            else:
-                id, prior = create_experiment(session, exp_config, model_dir, includes), None
-                self.save_state(id, [])
-            self.run_experiment(id, session, prior)
-        return id
+        latest = info.latest_checkpoint
+        # A task that is started again comes to the same run of a search, by the same number.
+        once = uuid.uuid5(_SEARCHES, f"{info.cluster_id} {info.task_id} {next(_runs)}")
+        return self._search(
+            exp_config, model_dir, includes, once, lambda: None if latest is None else self.load_state(latest)
+        )
 
     def load_state(self, storage_id: str) -> tuple[int, Wire]:
         """Restore the state from a checkpoint.

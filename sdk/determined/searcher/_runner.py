@@ -11,11 +11,13 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from determined.common.api import errors
 from determined.searcher._method import ExitedReason, SearcherState, SearchMethod
 from determined.searcher._operations import Operation, Progress
+from determined.searcher._submission import create_experiment, open_session
 from determined.transport.rest import AnySession, Session, speaking
 
 logger = logging.getLogger("determined.searcher")
@@ -113,6 +115,29 @@ class SearchRunner(abc.ABC):
                     self.save_state(experiment_id, operations)
                 prior = None
                 self.post_operations(session, experiment_id, event, operations)
+
+    def _search(
+        self,
+        exp_config: dict[str, Any] | str,
+        model_dir: str | None,
+        includes: Sequence[str | Path] | None,
+        once: uuid.UUID,
+        kept: Callable[[], tuple[int, Wire] | None],
+    ) -> int:
+        """Continue with the search that `kept` restores, or begin one; returns the experiment's id.
+
+        With the same `once` an experiment is created once, also by a process that was killed before it kept
+        what it had created.
+        """
+        with open_session() as session:
+            found = kept()
+            if found is None:
+                id, prior = create_experiment(session, exp_config, model_dir, includes, once), None
+                self.save_state(id, [])
+            else:
+                id, prior = found
+            self.run_experiment(id, session, prior)
+        return id
 
     def _wait_for(self, experiment_state: str, sleep_time: float) -> None:
         if experiment_state in _ENDED:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import uuid
 from collections.abc import Iterator, Sequence
@@ -32,7 +34,9 @@ def create_experiment(
     exp_config: dict[str, Any] | str,
     model_dir: str | None,
     includes: Sequence[str | Path] | None,
+    once: uuid.UUID,
 ) -> int:
+    """Submit the experiment, or find what the same submission with the same `once` has made before."""
     config = yamlfile.read(Path(exp_config)) if isinstance(exp_config, str) else yamlfile.dump(exp_config)
     files = (
         packing.pack(Path(model_dir), [Path(path) for path in includes or ()])
@@ -40,7 +44,9 @@ def create_experiment(
         else []
     )
     body = {"config": config, "modelDefinition": files, "activate": True}
-    headers = {"Idempotency-Key": str(uuid.uuid4())}
+    # Who comes back with other code or another configuration means another experiment.
+    key = uuid.uuid5(once, hashlib.sha256(json.dumps(body).encode()).hexdigest())
+    headers = {"Idempotency-Key": str(key)}
     id = int(session.post("/api/v1/experiments", body, headers=headers)["experiment"]["id"])
     logger.info("Created experiment %s", id)
     return id

@@ -1,14 +1,18 @@
 """The loop of a search runner: asks the method, saves, posts once per event, goes on after a stop."""
 
+import contextlib
+import itertools
 import json
 import logging
+import shutil
+import types
 import uuid
 
 import pytest
 
 from determined import searcher
 from determined.common import api
-from determined.searcher import _runner
+from determined.searcher import _remote_runner, _runner
 from tests.sdk.fake_gateway import Status
 
 ONE = "/api/v1/experiments/7"
@@ -91,6 +95,37 @@ def test_a_search_from_start_to_end(master, tmp_path):
     assert runner.search_method.metrics == [[0.5, 5]]
     (created,) = [call.json for call in master.asked("POST", "/api/v1/experiments")]
     assert (created["activate"], "name: custom" in created["config"]) == (True, True)
+
+
+def keys(master):
+    return [call.headers["Idempotency-Key"] for call in master.asked("POST", "/api/v1/experiments")]
+
+
+def test_who_was_stopped_before_it_kept_what_it_created_creates_nothing_twice(master, tmp_path, monkeypatch):
+    killed = pytest.raises(KeyboardInterrupt)
+    with monkeypatch.context() as patch, killed:
+        patch.setattr(OneTrial, "save", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+        run(tmp_path)
+    tell(master, [INITIAL], [DONE])
+    run(tmp_path)
+    first, again = keys(master)
+    assert first == again
+    # A search of its own, in the same folder, is another one; so is one with another configuration.
+    shutil.rmtree(tmp_path / "state")
+    shutil.rmtree(tmp_path / "state.old")
+    tell(master, [INITIAL], [DONE])
+    run(tmp_path)
+    assert len(set(keys(master))) == 2
+
+
+def test_another_configuration_is_another_experiment(master, tmp_path, monkeypatch):
+    killed = pytest.raises(KeyboardInterrupt)
+    with monkeypatch.context() as patch, killed:
+        patch.setattr(OneTrial, "save", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+        run(tmp_path)
+    tell(master, [INITIAL], [DONE])
+    searcher.LocalSearchRunner(OneTrial(), tmp_path).run({"name": "y", "searcher": {"name": "custom"}})
+    assert len(set(keys(master))) == 2
 
 
 def test_while_it_is_paused_the_runner_waits(master, tmp_path):
@@ -184,3 +219,39 @@ def test_a_saved_state_is_taken_up_again(master, tmp_path):
         again.load_state(8)
     with pytest.raises(FileNotFoundError):
         searcher.LocalSearchRunner(OneTrial(), tmp_path / "elsewhere").load_state(7)
+
+
+class Task:
+    """The Core API of a task with checkpoints in a folder; `fails` stands for the kill of its process."""
+
+    def __init__(self, folder):
+        self.folder, self.fails, self.checkpoint = folder, True, self
+
+    @contextlib.contextmanager
+    def store_path(self, metadata):
+        if self.fails:
+            raise KeyboardInterrupt
+        shutil.rmtree(self.folder, ignore_errors=True)
+        yield self.folder, "c-1"
+
+
+def test_a_task_that_is_started_again_creates_nothing_twice_and_its_next_search_is_another(
+    master, tmp_path, monkeypatch
+):
+    info = types.SimpleNamespace(cluster_id="c", task_id="7.1", latest_checkpoint=None)
+    monkeypatch.setattr("determined.get_cluster_info", lambda: info)
+    task = Task(tmp_path / "checkpoint")
+
+    def search():
+        searcher.RemoteSearchRunner(OneTrial(), task).run({"searcher": {"name": "custom"}})
+
+    monkeypatch.setattr(_remote_runner, "_runs", itertools.count())
+    with pytest.raises(KeyboardInterrupt):
+        search()
+    task.fails = False
+    monkeypatch.setattr(_remote_runner, "_runs", itertools.count())
+    for _ in range(2):
+        tell(master, [INITIAL], [DONE])
+        search()
+    killed, again, second = keys(master)
+    assert killed == again != second
