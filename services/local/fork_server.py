@@ -13,7 +13,6 @@ threads, no connections, no loop. What runs in a fork is what `python -m MODULE`
 from __future__ import annotations
 
 import array
-import ctypes
 import gc
 import importlib
 import json
@@ -25,12 +24,13 @@ import sys
 import time
 from collections.abc import Iterable
 
+import setproctitle
+
 from services.kit.host_processes import die_with_parent
 
 CONTROL = "STEADFAST_FORK_SERVER"
 """Variable with the descriptor that it is told on."""
 REQUEST_BYTES = 128 * 1024
-_PR_SET_NAME = 15
 
 
 def main() -> None:
@@ -103,7 +103,10 @@ def _become(module: str, environment: dict[str, str], output: int, server: int) 
     """Be like a process that was started for itself."""
     # A killed supervisor must not leave half a cluster behind: it takes the server along, and that its forks.
     die_with_parent(server)
-    ctypes.CDLL(None).prctl(_PR_SET_NAME, module.rpartition(".")[2].encode())
+    name = module.rpartition(".")[2]
+    # As `ps` and `top` show it; the folder tells whose it is, and finds what a cluster has left.
+    setproctitle.setproctitle(f"steadfast {name} {sys.argv[1]}")
+    setproctitle.setthreadtitle(name)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.dup2(output, 1)

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -61,6 +62,11 @@ def lines(path):
     return path.read_text().splitlines() if path.exists() else []
 
 
+def shown(pid):
+    """As `ps` shows it."""
+    return Path(f"/proc/{pid}/cmdline").read_text().rstrip("\0")
+
+
 def runs(pid):
     return host_processes.started(pid) is not None
 
@@ -83,6 +89,7 @@ def test_a_fork_is_like_a_process_of_its_own(forks, tmp_path):
             assert lines(tmp_path / "loaded") == [str(parent)]
             # Nothing of the server is open in it; the last one lists the folder.
             assert len(descriptors) == 4, descriptors
+            assert shown(pid) == f"steadfast one {tmp_path}"
         first.terminate()
         await first.wait()
         assert not runs(first.pid)
