@@ -24,7 +24,7 @@ from services.kit.process_metrics import Reading
 from services.web import errors
 from services.web.tunnels import EXTENSION, Connection, Streams
 from services.web.unread import UNREAD_BYTES, Unread
-from services.web.upgrades import CHUNK
+from services.web.upgrades import CHUNK, Headers, as_bytes
 
 LOOK_EVERY_S = 5.0
 HEADER_S = 20.0
@@ -114,14 +114,15 @@ class Patient(H11Protocol):
             self._connections.unread.goes_on(self)
         super().connection_lost(exc)
 
-    def take_over(self, headers: list[tuple[str, str]]) -> Streams:
+    def take_over(self, headers: Headers) -> Streams:
         """Agree to leave HTTP, with these headers; what comes and goes from here on is the caller's.
 
         The connection counts as one until it ends, and is no longer looked at.
         """
         if self._looking is not None:
             self._looking.cancel()
-        agreed = h11.InformationalResponse(status_code=101, headers=[("connection", "Upgrade"), *headers])
+        told = as_bytes([("connection", "Upgrade"), *headers])
+        agreed = h11.InformationalResponse(status_code=101, headers=told)
         self.transport.write(self.conn.send(agreed) or b"")
         # For the server its request is over without an answer that it would have to send.
         self.cycle.disconnected = True
@@ -133,6 +134,11 @@ class Patient(H11Protocol):
             reader.feed_data(first)
         self.flow.resume_reading()
         return reader, asyncio.StreamWriter(self.transport, protocol, reader, self.loop)
+
+    def break_off(self) -> None:
+        """Close the connection in the midst of an answer: what was sent arrives, and that it is not all."""
+        self._let_go()
+        self.transport.close()
 
     def _unsupported_upgrade_warning(self) -> None:
         """Tasks decide what they can become."""

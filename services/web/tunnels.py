@@ -17,10 +17,10 @@ from det_contracts.problems import Refused
 from services.kit.admission import Admission
 from services.kit.task_ending import end
 from services.web.paced import PLACE
-from services.web.upgrades import CHUNK, PROTOCOL, Agreed
+from services.web.upgrades import CHUNK, PROTOCOL, Agreed, Headers
 
 EXTENSION = "steadfast.tunnel"
-"""In a request's scope: the connection that it came by can be taken over."""
+"""In a request's scope: the connection that it came by, for those who do more with it than answer."""
 RECHECK_S = 15.0
 STALLED_S = 300.0
 """How long somebody may take nothing of what there is for them."""
@@ -32,8 +32,11 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 class Connection(Protocol):
     """What a client came by."""
 
-    def take_over(self, headers: list[tuple[str, str]]) -> Streams:
+    def take_over(self, headers: Headers) -> Streams:
         """Agree to leave HTTP; from here on its bytes are the caller's."""
+
+    def break_off(self) -> None:
+        """Close the connection in the midst of an answer, so that its client knows that there is more."""
 
 
 class Tunnel(Response):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 
 import h11
 import msgspec
@@ -19,6 +19,7 @@ ANSWERED = {
 }  # fmt: skip
 """Headers of a task's agreement that the client sees."""
 Headers = list[tuple[str, str]]
+"""As Latin-1: so every byte that somebody may send stays what it is."""
 
 
 class Refused(Exception):
@@ -37,6 +38,16 @@ class Agreed(msgspec.Struct, frozen=True):
     headers: Headers
     first: bytes
     """What came behind the agreement already."""
+
+
+def as_bytes(headers: Headers) -> list[tuple[bytes, bytes]]:
+    """Headers as they are sent; libraries left alone with a text take ASCII only, and fail at the rest."""
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+
+
+def as_text(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
+    """Headers as they came."""
+    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
 
 
 def is_upgrade(request: Request) -> bool:
@@ -68,7 +79,7 @@ async def _asked(
 ) -> Agreed:
     talk = h11.Connection(h11.CLIENT, max_incomplete_event_size=LARGEST_HEAD)
     own = [("host", address), ("connection", "Upgrade"), ("upgrade", PROTOCOL)]
-    request = h11.Request(method="GET", target=target, headers=[*own, *headers])
+    request = h11.Request(method="GET", target=target, headers=as_bytes([*own, *headers]))
     writer.write((talk.send(request) or b"") + (talk.send(h11.EndOfMessage()) or b""))
     await writer.drain()
     while True:
@@ -77,8 +88,7 @@ async def _asked(
             talk.receive_data(await reader.read(CHUNK))
         elif isinstance(event, h11.InformationalResponse):
             if event.status_code == 101:
-                told = [(name.decode(), value.decode("latin-1")) for name, value in event.headers]
-                kept = [(name, value) for name, value in told if name in ANSWERED]
+                kept = [(name, value) for name, value in as_text(event.headers) if name in ANSWERED]
                 return Agreed(reader, writer, kept, talk.trailing_data[0])
         elif isinstance(event, h11.Response):
             raise Refused(event.status_code)

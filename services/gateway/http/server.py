@@ -73,7 +73,7 @@ from services.gateway.http.authz import Guard
 from services.gateway.http.visit import Visit
 from services.gateway.running.backend import Backend
 from services.kit.authz.needs import needed
-from services.web import errors
+from services.web import errors, small_chunks
 from services.web.connection import Connections, Patient
 from services.web.counting import Counting
 from services.web.framing import Framing
@@ -262,6 +262,7 @@ async def serve(
     app: FastAPI, listener: socket.socket, connections: Connections, tls: ssl.SSLContext | None = None
 ) -> None:
     """Answer requests until cancelled, with TLS if a context is given; streams that are open then are cut."""
+    small_chunks.install()
     config = uvicorn.Config(
         app,
         http=functools.partial(Patient, connections),  # type: ignore[arg-type]

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import httpx
+import structlog
 from starlette.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
+from det_contracts.problems import Refused
 from services.catalogue.waiting import Fact
+from services.kit.checkpoint_files import FilesMissing
 from services.kit.task_ending import end, keep
+from services.web.tunnels import EXTENSION, Connection
 
 if TYPE_CHECKING:
     from services.gateway.http.visit import UserVisit
+
+T = TypeVar("T")
+log = structlog.get_logger()
+MAY_END_EARLY = (Refused, FilesMissing, httpx.HTTPError)
+"""What an owner, a storage or a task may do in the midst of what it sends; all else is a fault of ours."""
 
 
 class Stream(StreamingResponse):
@@ -44,7 +54,7 @@ class Stream(StreamingResponse):
         """Send it all, or as much as somebody takes; raises `Busy` before anything is sent."""
         try:
             async with _counted(self._visit):
-                await self._while_there(receive, send)
+                await self._while_there(scope, receive, send)
         finally:
             if self._release is not None:
                 # Whatever happens to us meanwhile.
@@ -52,15 +62,16 @@ class Stream(StreamingResponse):
                 keep(releasing)
                 await asyncio.shield(releasing)
 
-    async def _while_there(self, receive: Receive, send: Send) -> None:
+    async def _while_there(self, scope: Scope, receive: Receive, send: Send) -> None:
         work = asyncio.ensure_future(self.stream_response(send))
         gone = asyncio.ensure_future(self.listen_for_disconnect(receive))
         try:
             await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             await end(work, gone)
-        if not work.cancelled():
-            work.result()
+        error = None if work.cancelled() else work.exception()
+        if error is not None and not _broken_off(scope, error):
+            raise error
 
     async def stream_response(self, send: Send) -> None:
         """Send all parts, each when the one before it is taken."""
@@ -78,6 +89,32 @@ class Stream(StreamingResponse):
             # Where the client was too slow the generator waits for it, and has heard of nothing.
             if isinstance(self.body_iterator, AsyncGenerator):
                 await self.body_iterator.aclose()
+
+
+async def begun(parts: AsyncIterator[T]) -> AsyncIterator[T]:
+    """The same parts, of which the first is there: what is wrong from the start is an error at once."""
+    try:
+        first = await anext(parts)
+    except StopAsyncIteration:
+        return parts
+    return _behind(first, parts)
+
+
+async def _behind(first: T, others: AsyncIterator[T]) -> AsyncIterator[T]:
+    yield first
+    async for one in others:
+        yield one
+
+
+def _broken_off(scope: Scope, error: BaseException) -> bool:
+    """Whether there is no more to be had of what is sent, through no fault of ours; the client is told by the
+    end of its connection, since its answer has begun already."""
+    connection: Connection | None = scope.get("extensions", {}).get(EXTENSION)
+    if connection is None or not isinstance(error, MAY_END_EARLY):
+        return False
+    log.warning("answer.broken_off", path=scope["path"], why=repr(error))
+    connection.break_off()
+    return True
 
 
 def _counted(visit: UserVisit | None) -> AbstractAsyncContextManager[None]:

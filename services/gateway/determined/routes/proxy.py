@@ -17,7 +17,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
 from det_contracts import ids, page_key
-from det_contracts.problems import Refused, not_found, unavailable
+from det_contracts.problems import Refused, invalid, not_found, unavailable
 from services.catalogue.domain import OwnTask
 from services.catalogue.gathers import check_place
 from services.catalogue.rights import Directory, judge
@@ -36,6 +36,7 @@ ACT_FOR_OWNER = ("NOTEBOOK", "SHELL")
 """Kinds whose pages run whatever one writes there, with the rights of whose they are."""
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 TIMEOUT = httpx.Timeout(60.0, connect=5.0)
+LAST_STATUS = 599
 ANSWER_S = 60.0
 """So long a task may take until its answer begins, from the last byte of the request: also one that sends a
 byte of it now and then, which the timeouts of single steps let go on for ever."""
@@ -106,8 +107,8 @@ async def _asked(visit: UserVisit, task_id: str, path: bytes, ticket: str) -> Re
     headers += [("content-length", length)] if length is not None else []
     asked = httpx.Request(
         request.method,
-        httpx.URL(f"http://{address}").copy_with(raw_path=target),
-        headers=headers,
+        _url(address, target),
+        headers=upgrades.as_bytes(headers),
         content=_body(request, limit) if sends else None,
         extensions={"timeout": TIMEOUT.as_dict()},
     )
@@ -121,7 +122,20 @@ async def _asked(visit: UserVisit, task_id: str, path: bytes, ticket: str) -> Re
         ) from None
     except httpx.HTTPError as error:
         raise unavailable(f"task {task_id} does not answer at {address}: {error!r}") from None
+    try:
+        _check_status(task_id, answer.status_code)
+    except Refused:
+        await answer.aclose()
+        raise
     return _handed_on(visit, answer, task_id, ticket)
+
+
+def _check_status(task_id: str, status: int) -> None:
+    """Raises `Refused` (503) for one that no server may hand on."""
+    if status > LAST_STATUS:
+        raise unavailable(
+            f"task {task_id} answered with status {status}; HTTP has none above {LAST_STATUS}: mend it"
+        )
 
 
 async def _body(request: Request, limit: asyncio.Timeout) -> AsyncIterator[bytes]:
@@ -132,7 +146,7 @@ async def _body(request: Request, limit: asyncio.Timeout) -> AsyncIterator[bytes
 
 
 def _handed_on(visit: UserVisit, answer: httpx.Response, task_id: str, ticket: str) -> Response:
-    headers = task_pages.from_task(answer.headers.multi_items(), page=bool(ticket))
+    headers = task_pages.from_task(upgrades.as_text(answer.headers.raw), page=bool(ticket))
     content = answer.aiter_raw()
     own = f"/proxy/{task_id}"
     if ticket and task_pages.is_page(headers):
@@ -157,6 +171,7 @@ async def _joined(visit: Visit, task_id: str, path: bytes) -> Response:
             task = await held.enter_async_context(agreed(address, _target(visit.request, path), headers))
     except upgrades.Refused as refused:
         await held.aclose()
+        _check_status(task_id, refused.status)
         return Response(status_code=refused.status)
     except (OSError, TimeoutError, h11.ProtocolError) as error:
         await held.aclose()
@@ -201,6 +216,14 @@ def _check_right(visit: UserVisit, task_id: str) -> None:
     known = visit.catalogue.state.tasks.get(task_id)
     if known is not None and known.kind in ACT_FOR_OWNER:
         visit.need("control_task", "task", task_id)
+
+
+def _url(address: str, target: bytes) -> httpx.URL:
+    """Raises `Refused` (400) for what is no address, such as one with a `#`, which no client may send."""
+    try:
+        return httpx.URL(f"http://{address}").copy_with(raw_path=target)
+    except httpx.InvalidURL as error:
+        raise invalid(f"the address of the request cannot be asked for: {error}") from None
 
 
 def _target(request: Request, path: bytes) -> bytes:

@@ -12,7 +12,7 @@ from det_contracts import queries
 from det_contracts.problems import invalid
 from services.catalogue import exporting
 from services.gateway.determined import curves
-from services.gateway.http.streaming import Stream
+from services.gateway.http.streaming import Stream, begun
 from services.gateway.http.visit import Asked
 from services.web.query import NOTHING, Asks, Grouped, Integer, Integers, Number
 
@@ -85,6 +85,6 @@ async def export(visit: Asked, trial_id: int, query: Asks[ExportAsked]) -> Respo
     group = query.group or None
     summary = (await visit.peers.summaries([trial.id])).get(trial.id)
     columns = exporting.columns(summary.summary if summary else {}, group)
-    pages = visit.peers.reports([trial.id], group, archived=False)
+    pages = await begun(visit.peers.reports([trial.id], group, archived=False))
     headers = {"content-disposition": f'attachment; filename="trial-{trial.id}-metrics.{form.suffix}"'}
     return Stream(form.write(columns, pages), media_type=form.media_type, headers=headers)

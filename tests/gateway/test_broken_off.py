@@ -1,0 +1,80 @@
+"""Answers whose source ends early: the client learns that there is more, and nothing of ours has failed."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from det_contracts import queries
+from det_contracts.problems import unavailable
+from tests.gateway import stories as story
+from tests.gateway.wired import got
+
+UUID = "4a1f0c9e-3b6d-4a51-8c37-0f6f5c1d2e3b"
+LAST_CHUNK = b"0\r\n\r\n"
+
+
+@pytest.fixture
+def said(capfd, caplog):
+    """All that the gateway says on its way."""
+    return lambda: "".join(capfd.readouterr()) + caplog.text
+
+
+def check(answer, said):
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200")
+    assert b"transfer-encoding: chunked" in head.lower()
+    assert not body.endswith(LAST_CHUNK)
+    assert "answer.broken_off" in said
+    assert "Traceback" not in said, said[-3000:]
+
+
+@pytest.mark.parametrize("claimed", [900_000, 10**12])
+def test_a_checkpoint_that_is_larger_by_what_was_said_than_its_files(gateway, tmp_path, said, claimed):
+    folder = tmp_path / "checkpoints" / UUID
+    folder.mkdir(parents=True)
+    (folder / "model.pt").write_bytes(b"weights" * 100_000)
+    storage = {"type": "shared_fs", "host_path": str(tmp_path / "checkpoints")}
+    gateway.given(story.created(1, checkpoint_storage=storage), story.trial_created(1))
+    fact = msgspec.structs.replace(story.stored(1, UUID, 10), resources={"model.pt": claimed})
+    gateway.given(fact)
+    check(got(gateway, f"/checkpoints/{UUID}", b"Accept: application/x-tar\r\n"), said())
+
+
+@pytest.fixture
+def pages(gateway):
+    """Asked for the reports of a trial, the metrics service answers these pages, and is away then."""
+    gateway.given(story.created(1), story.trial_created(1))
+    left = []
+
+    def reports(query):
+        if not left:
+            raise unavailable("metrics is away")
+        return left.pop(0)
+
+    gateway.peers.values[queries.Reports] = reports
+    return left
+
+
+EXPORT = "/api/v1/trials/1/metrics/export"
+ROW = {
+    "trial_id": 1,
+    "run": 1,
+    "group": "training",
+    "archived": False,
+    "steps_completed": 1,
+    "at": 1.0,
+    "metrics": {"loss": 1.0},
+    "id": 1,
+}
+
+
+def test_an_export_whose_owner_goes_away(gateway, pages, said):
+    pages.append({"rows": [ROW], "more": True})
+    answer = got(gateway, EXPORT)
+    assert b"training" in answer
+    check(answer, said())
+
+
+def test_an_export_whose_owner_is_away_does_not_begin(gateway, pages):
+    assert got(gateway, EXPORT).startswith(b"HTTP/1.1 503")
