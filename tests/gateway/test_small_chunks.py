@@ -39,9 +39,19 @@ def said(chance):
     wire = b""
     for _ in range(chance.randrange(12)):
         data = chance.randbytes(chance.choice((1, 1, 2, 17, 300)))
-        size = chance.choice(("{:x}", "{:X}", "{:04x}", "{:x};a=b", "{:x} ", "{:x};" + "y" * 200)).format(
-            len(data)
-        )
+        size = chance.choice(
+            (
+                "{:x}",
+                "{:X}",
+                "{:04x}",
+                "{:x};a=b",
+                "{:x} ",
+                "{:x};" + "y" * 200,
+                "{:x} ;a",
+                "{:x};\r",
+                "{:020x}\t",
+            )
+        ).format(len(data))
         wire += size.encode() + b"\r\n" + data + b"\r\n"
     wire += b"0\r\n" + chance.choice((b"", b"a: b\r\n")) + b"\r\n"
     if chance.random() < 0.4:
@@ -65,7 +75,8 @@ def test_chunks_are_read_as_h11_reads_them(monkeypatch):
 
 
 def test_what_has_come_is_one_part(monkeypatch):
-    for chunk in (b"1\r\nx\r\n", b"1;a=b\r\nx\r\n", b"0001 \r\nx\r\n"):
+    for size in (b"1", b"1;a=b", b"0001 ", b"1;" + b"a" * 200, b"1;\r", b"%020d\t" % 1, b"1; \t"):
+        chunk = size + b"\r\nx\r\n"
         body, parts, end = events(Gathering, [chunk * 10_000, b"0\r\n\r\n"], monkeypatch)
         assert (body, parts, end) == (b"x" * 10_000, 1, [])
 
