@@ -21,6 +21,9 @@ from h11._util import LocalProtocolError
 NEXT_CHUNK = re.compile(rb"\r\n([0-9A-Fa-f]{1,20})(?:;[^\n]*)?[ \t]*\r\n")
 """The end of a chunk and the size of the next one, in all the ways in which h11 takes them: one that it takes
 and this does not would be slow again."""
+MOST_SMALL, SMALL_BYTES = 50_000, 16
+"""So many chunks of a body may have piled up that were smaller on average: nobody writes so by accident, and
+taking them apart costs its time as well. Those that came one by one do not count."""
 MOST_HINTS = 32
 """Answers such as 103 before the one that counts. A server that sends them without end costs only time."""
 _HINTS = "steadfast_hints"
@@ -28,6 +31,10 @@ _HINTS = "steadfast_hints"
 
 class Gathering(ChunkedReader):
     """Reads a body in chunks; those that have come whole are one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._chunks = self._bytes = 0
 
     def __call__(self, buf: ReceiveBuffer) -> h11.Data | h11.EndOfMessage | None:
         """The next event, or None until more has come; raises as the base class does."""
@@ -37,6 +44,10 @@ class Gathering(ChunkedReader):
         more = _whole_chunks(buf)
         if not more:
             return event
+        self._chunks += len(more)
+        self._bytes += sum(map(len, more))
+        if self._chunks > max(MOST_SMALL, self._bytes // SMALL_BYTES):
+            raise LocalProtocolError(f"more than {MOST_SMALL:,} chunks of less than {SMALL_BYTES} bytes")
         return h11.Data(data=b"".join((event.data, *more)), chunk_start=event.chunk_start, chunk_end=True)
 
 

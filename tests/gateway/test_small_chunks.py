@@ -81,6 +81,14 @@ def test_what_has_come_is_one_part(monkeypatch):
         assert (body, parts, end) == (b"x" * 10_000, 1, [])
 
 
+def test_a_body_of_ever_more_small_chunks_is_refused_and_one_of_larger_ones_is_not(monkeypatch):
+    small, large = b"1\r\nx\r\n" * 1_000, (b"20\r\n" + b"x" * 32 + b"\r\n") * 1_000
+    assert events(Gathering, [small] * 100, monkeypatch)[2] is h11.RemoteProtocolError
+    assert events(Gathering, [*[large] * 100, b"0\r\n\r\n"], monkeypatch)[2] == []
+    one_by_one = [*[b"1\r\nx\r\n"] * 60_000, b"0\r\n\r\n"]
+    assert events(Gathering, one_by_one, monkeypatch)[2] == []
+
+
 def test_hints_come_to_an_end():
     install()
     wire = h11.Connection(h11.CLIENT)
