@@ -1,6 +1,6 @@
 /** Why a task failed: who failed first over all ranks, as the server tells it. */
 
-import type { Line } from "./window";
+import { isHead, type Line, RANK } from "./window";
 
 interface Told {
   id: string;
@@ -35,8 +35,6 @@ export interface Marked {
   isCause: boolean;
 }
 
-/** PyTorch puts the rank before each line of a traceback that ends a distributed process. */
-const RANK = /^\[rank\d+\]: ?/;
 const FRAME = /^\s+File "([^"]+)", line \d+/;
 const FOREIGN = /\/(site|dist)-packages\/|\/lib\/python\d|^</;
 
@@ -53,7 +51,7 @@ export function marksOf(lines: Line[], cause: Cause | null): Map<number, Marked>
     const text = line.log.replace(RANK, "");
     const isCause = line.id >= from && line.id <= to && line.rankId === cause!.rankId && (line.allocationId ?? "") === cause!.allocationId;
     let mark: Mark = "";
-    if (text.startsWith("Traceback (most recent call last)")) {
+    if (isHead(line.log)) {
       open.add(who);
       mark = "head";
     } else if (open.has(who)) {

@@ -45,6 +45,15 @@ test("lines that follow are folded but for the first two, and open again", () =>
   expect(rowsOf(lines(8, 14), { folds })).toHaveLength(6);
 });
 
+test("a traceback that follows is folded whole, and so is one behind a line of its own", () => {
+  const folds = (one: Line) => one.id >= 10 && one.id < 16;
+  const saying = (at: number, text: string) => lines(9, 17).map((one) => (one.id === at ? { ...one, log: text } : one));
+  const keys = (given: Line[]) => rowsOf(given, { folds }).map((row) => row.key);
+  expect(keys(saying(10, "Traceback (most recent call last):"))).toEqual([9, -10, 16]);
+  expect(keys(saying(11, "[rank0]: Traceback (most recent call last):"))).toEqual([9, 10, -11, 16]);
+  expect(keys(saying(13, "Traceback (most recent call last):"))).toEqual([9, 10, 11, -12, 16]);
+});
+
 test("lines that have just come go on counting where all lines are wanted", () => {
   const fresh = [4, 5].map((id) => ({ ...line(id), number: 0 }));
   const held = { lines: lines(1, 4), atStart: true, atEnd: true };

@@ -69,6 +69,11 @@ export type Row =
 const same = (one: Line, other: Line) =>
   one.log === other.log && one.level === other.level && one.rankId === other.rankId && one.stdtype === other.stdtype;
 
+/** PyTorch puts the rank before each line of a traceback that ends a distributed process. */
+export const RANK = /^\[rank\d+\]: ?/;
+/** Whether it is the first line of a traceback. */
+export const isHead = (text: string) => text.replace(RANK, "").startsWith("Traceback (most recent call last)");
+
 /** So many lines of what follows stay in sight, and fewer than that are not worth a fold. */
 const SHOWN = 2;
 const LEAST = 3;
@@ -92,9 +97,12 @@ export function rowsOf(lines: Line[], { collapse = false, folds, open }: Folding
   };
   let run: Line[] = [];
   const close = () => {
-    const hidden = run.slice(SHOWN);
+    // A traceback is folded with its first line: without the others it says nothing.
+    const head = run.findIndex((line) => isHead(line.log));
+    const shown = run.slice(0, head < 0 ? SHOWN : Math.min(head, SHOWN));
+    const hidden = run.slice(shown.length);
     const isOpen = hidden.length < LEAST || open?.has(hidden[0]!.id);
-    (isOpen ? run : run.slice(0, SHOWN)).forEach(put);
+    (isOpen ? run : shown).forEach(put);
     if (!isOpen) rows.push({ kind: "fold", key: -hidden[0]!.id, lines: hidden });
     run = [];
   };
