@@ -504,10 +504,10 @@ def test_what_the_worker_samples_is_drawn_over_time_whatever_the_others_are(clus
     where = f"/det/experiments/{outside.id}/trials/{trial}"
     page.goto(f"{where}/overview")
     expect(chart(page, "loss").get_by_role("img", name=re.compile("over batches"))).to_be_visible()
-    over_time = chart(page, "cpu_cores.rank0").get_by_role("img", name=re.compile("over time since start"))
+    over_time = chart(page, "CPU of rank 0").get_by_role("img", name=re.compile("over time since start"))
     expect(over_time).to_be_visible()
     page.goto(f"{where}/profiler")
-    figure = chart(page, "cpu_cores.rank0")
+    figure = chart(page, "CPU of rank 0")
     expect(over_time).to_be_visible()
     axes = page.get_by_role("combobox", name="x", exact=True)
     expect(axes).to_have_value("since")

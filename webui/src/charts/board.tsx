@@ -11,6 +11,7 @@ import { MetricChart, type Shared } from "./metric";
 import { isProfile, isTimed, type Name } from "./names";
 import { usePins } from "./own";
 import { type Chart, chartsOf, finding, isOpen, PINNED, pinnedFirst, type Section, sectionsOf } from "./sections";
+import { titleOf } from "./titles";
 import { Tools, type Ways } from "./tools";
 import { Visible } from "./visible";
 
@@ -43,7 +44,8 @@ export function Board({ names, searched, smaller, ways = [], beside, below, of =
   const group = params.get("g") ?? "";
   const mine = useMemo(() => names.filter((one) => of === "both" || isProfile(one.group) === (of === "machine")), [names, of]);
   const groups = useMemo(() => [...new Set(mine.map((one) => one.group))].sort(), [mine]);
-  const axes = useMemo(() => [...new Set(mine.map((one) => one.name))].sort(), [mine]);
+  // What is known by time alone has no batches in common with another metric.
+  const axes = useMemo(() => [...new Set(mine.filter((one) => !isTimed([one.group])).map((one) => one.name))].sort(), [mine]);
   const all = useMemo(() => chartsOf(mine.filter((one) => !group || one.group === group)), [mine, group]);
   const found = useMemo(() => finding(all, view.find), [all, view.find]);
   const lead = flat ? undefined : found.find((one) => one.name === searched && !one.profile);
@@ -117,9 +119,13 @@ export function Board({ names, searched, smaller, ways = [], beside, below, of =
 const plural = (count: number) => (count === 1 ? "1 metric" : `${count.toLocaleString("en")} metrics`);
 
 function said({ name, groups, profile }: Chart, searched: string): string {
+  const { unit } = titleOf(name, profile);
+  if (unit) return unit;
   const words = profile ? groups.map((one) => one.slice(8)).join(", ") : groups.join(" and ");
   return name === searched ? `${words}, the metric of the search` : words;
 }
+
+const called = ({ name, profile }: Chart) => titleOf(name, profile).text;
 
 function Charts({
   section: { title, charts },
@@ -146,7 +152,7 @@ function Charts({
           <span className="ink3">
             {open
               ? charts.length.toLocaleString("en")
-              : `${range}: ${charts[0]!.name}${charts.length > 1 ? ` to ${charts.at(-1)!.name}` : ""}`}
+              : `${range}: ${called(charts[0]!)}${charts.length > 1 ? ` to ${called(charts.at(-1)!)}` : ""}`}
           </span>
           <hr />
         </button>

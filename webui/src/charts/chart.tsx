@@ -13,12 +13,16 @@ import { useOwn, usePins } from "./own";
 import { type Mark, Plot, type Ticks } from "./plot";
 import { Picked, type Spot } from "./point";
 import type { Rule } from "./rules";
+import { Loading } from "../ui/status";
 import { css } from "./theme";
 import { pointerOf, Tip } from "./tip";
 import { PointTable } from "./values";
 
 export interface ChartProps {
+  /** Of the metric: what is kept of the chart is kept under it. */
   title: string;
+  /** What people read in its place. */
+  called?: string;
   /** Beside the title, small: its groups. */
   said?: ReactNode;
   lines: Line[];
@@ -45,7 +49,22 @@ const FULL_CHROME_PX = 150;
 const USUAL_PX = 190;
 
 export function Chart(props: ChartProps) {
-  const { title, said, lines, axis, band = true, marks = [], rules, busy = false, zoom, onZoom, onOpen, place, below } = props;
+  const {
+    title,
+    called = title,
+    said,
+    lines,
+    axis,
+    band = true,
+    marks = [],
+    rules,
+    busy = false,
+    zoom,
+    onZoom,
+    onOpen,
+    place,
+    below,
+  } = props;
   const [own, change] = useOwn(title);
   const [full, setFull] = useFull(title);
   const { pinned, pin } = usePins();
@@ -74,9 +93,9 @@ export function Chart(props: ChartProps) {
   // Names of a single trial's groups tell their values; of many trials the list beside the charts does.
   const few = lines.length > 0 && new Set(lines.map((line) => line.trial)).size === 1;
   return (
-    <figure className={`card chart ${full ? "full" : ""}`} aria-label={title} aria-busy={busy} data-chart={title}>
+    <figure className={`card chart ${full ? "full" : ""}`} aria-label={called} aria-busy={busy} data-chart={title}>
       <header>
-        <h2 title={title}>{title}</h2>
+        <h2 title={title}>{called}</h2>
         {said && <span className="said">{said}</span>}
         <span className="r">
           {zoom && (
@@ -84,16 +103,17 @@ export function Chart(props: ChartProps) {
               Whole range
             </Button>
           )}
-          <IconButton icon={isPinned ? <PinOff /> : <Pin />} label={`${isPinned ? "Unpin" : "Pin"} ${title}`} onClick={() => pin(title)} />
+          <IconButton icon={isPinned ? <PinOff /> : <Pin />} label={`${isPinned ? "Unpin" : "Pin"} ${called}`} onClick={() => pin(title)} />
           <IconButton
             icon={full ? <Minimize2 /> : <Maximize2 />}
-            label={full ? "Leave full screen" : `Full screen of ${title}`}
+            label={full ? "Leave full screen" : `Full screen of ${called}`}
             keys={full ? "Esc" : "Z"}
             action="full"
             onClick={() => setFull(!full)}
           />
           <ChartMenu
             title={title}
+            called={called}
             log={log}
             own={own}
             onChange={change}
@@ -119,7 +139,7 @@ export function Chart(props: ChartProps) {
             rules={rules}
             height={height}
             ticks={ticks}
-            name={`${title} over ${axisName(axis)}; the same as text: As table, in its menu`}
+            name={`${called} over ${axisName(axis)}; the same as text: As table, in its menu`}
             onCursor={few ? setCursor : NOBODY}
             onPointer={pointer.put}
             onZoom={onZoom}
@@ -129,9 +149,13 @@ export function Chart(props: ChartProps) {
           <Tip pointer={pointer} lines={lines} axis={axis} smaller={props.smaller ?? null} />
         </div>
       ) : (
-        <p className="void ink2" style={{ minHeight: height }}>
-          {busy ? "" : zoom ? "Nothing was reported in this range." : `No point has ${axisName(axis)} yet.`}
-        </p>
+        <div style={busy ? { height, overflow: "hidden" } : { minHeight: height }}>
+          {busy ? (
+            <Loading shape="chart" />
+          ) : (
+            <p className="void ink2">{zoom ? "Nothing was reported in this range." : `No point has ${axisName(axis)} yet.`}</p>
+          )}
+        </div>
       )}
       {picked && place && !asTable && <Picked spot={picked} axis={axis} place={place} onClose={() => setPicked(null)} />}
       {!asTable && <Foot lines={lines} axis={axis} cursor={cursor} values={few} clip={own.clip} below={below} />}

@@ -13,6 +13,8 @@ import type { Own } from "./own";
 
 interface Props {
   title: string;
+  /** What people read in its place. */
+  called: string;
   log: boolean;
   own: Own;
   onChange: (change: Partial<Own>) => void;
@@ -24,7 +26,7 @@ interface Props {
   axis: string;
 }
 
-export function ChartMenu({ title, log, own, onChange, table, onTable, drawing, lines, axis }: Props) {
+export function ChartMenu({ title, called, log, own, onChange, table, onTable, drawing, lines, axis }: Props) {
   const [asking, setAsking] = useState(false);
   const undrawn = drawing ? undefined : "nothing is drawn";
   const svg = () => toSvg(drawing!());
@@ -57,8 +59,8 @@ export function ChartMenu({ title, log, own, onChange, table, onTable, drawing, 
   ];
   return (
     <>
-      <Menu label={`Options of ${title}`} items={items} />
-      {asking && <Range title={title} range={own.range} onChange={(range) => onChange({ range })} onClose={() => setAsking(false)} />}
+      <Menu label={`Options of ${called}`} items={items} />
+      {asking && <Range title={called} range={own.range} onChange={(range) => onChange({ range })} onClose={() => setAsking(false)} />}
     </>
   );
 }

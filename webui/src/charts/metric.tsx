@@ -14,6 +14,7 @@ import { isProfile } from "./names";
 import type { Mark } from "./plot";
 import type { Rule } from "./rules";
 import { type Part, useSeries, widthFor } from "./series";
+import { titleOf } from "./titles";
 
 /** A trial as charts know it. */
 export interface Curve extends Known {
@@ -135,6 +136,7 @@ export function MetricChart({
   return (
     <Chart
       title={metric}
+      called={titleOf(metric, profile).text}
       said={said}
       lines={lines}
       axis={view.x}

@@ -1,6 +1,7 @@
 /** Charts of a page in sections: by the part of their names before the first `/` or `.`. */
 
 import { isProfile, type Name } from "./names";
+import { titleOf } from "./titles";
 
 export interface Chart {
   name: string;
@@ -73,10 +74,11 @@ export function pinnedFirst(sections: Section[], pinned: string[]): Section[] {
 }
 export const PINNED = "Pinned";
 
-/** What is looked for: every word of it, anywhere in a name, in any case. */
+/** What is looked for: every word of it, anywhere in a name or in what it is called, in any case. */
 export function finding(charts: Chart[], words: string): Chart[] {
   const parts = words.toLowerCase().split(/\s+/).filter(Boolean);
-  return charts.filter((one) => parts.every((part) => one.name.toLowerCase().includes(part)));
+  const textOf = (one: Chart) => `${one.name} ${titleOf(one.name, one.profile).text}`.toLowerCase();
+  return charts.filter((one) => parts.every((part) => textOf(one).includes(part)));
 }
 
 const OPEN = 3;

@@ -4,6 +4,8 @@ import { query } from "../api/client";
 import { useData } from "../api/data";
 import type { Pagination, Summary, Trial } from "../api/types";
 import { useLink } from "../charts/link";
+import { isProfile } from "../charts/names";
+import { titleOf } from "../charts/titles";
 import { Button } from "../ui/button";
 import { Card } from "../ui/card";
 import { Select } from "../ui/field";
@@ -135,8 +137,13 @@ interface Summed {
   name: string;
   one: Summary;
 }
+const called = ({ group, name }: Summed) => {
+  const { text, unit } = titleOf(name, isProfile(group));
+  return unit ? `${text}, ${unit}` : text;
+};
+
 const SUMMED: Column<Summed>[] = [
-  { id: "name", head: "Metric", name: true, cell: ({ name }) => <Cut>{name}</Cut>, value: ({ name }) => name },
+  { id: "name", head: "Metric", name: true, cell: (row) => <Cut>{called(row)}</Cut>, value: called },
   {
     id: "group",
     head: "Group",

@@ -1,0 +1,39 @@
+/** What machines report of themselves, in words: `memory_gb.vm` is the memory of vm, in GB. */
+
+/** By the part of a name before its first dot: what it is, and its unit. */
+const KNOWN: Record<string, readonly [what: string, unit: string]> = {
+  cpu_cores: ["CPU", "cores at work"],
+  memory_gb: ["Memory", "GB"],
+  gpu_percent: ["Use", "%"],
+  gpu_memory_gb: ["GPU memory", "GB"],
+  cpu_util_simple: ["CPU", "% at work"],
+  free_memory: ["Free memory", "GB"],
+  net_throughput_sent: ["Network, sent", "Gbit/s"],
+  net_throughput_recv: ["Network, received", "Gbit/s"],
+  disk_iops: ["Disk operations", "per second"],
+  disk_throughput_read: ["Disk, read", "B/s"],
+  disk_throughput_write: ["Disk, written", "B/s"],
+  gpu_util: ["Use", "%"],
+  gpu_free_memory: ["Free memory", "B"],
+  samples_per_second: ["Samples", "per second"],
+};
+
+export interface Title {
+  text: string;
+  /** Empty where nobody knows it. */
+  unit: string;
+}
+
+/** Scripts name their metrics themselves: those are shown as they are. */
+export function titleOf(name: string, profile: boolean): Title {
+  const [kind = "", ...rest] = name.split(".");
+  const known = profile && Object.hasOwn(KNOWN, kind) ? KNOWN[kind] : undefined;
+  if (!known) return { text: name, unit: "" };
+  const [what, unit] = known;
+  const whose = rest.join(".");
+  const rank = /^rank(\d+)$/.exec(whose);
+  if (rank) return { text: `${what} of rank ${rank[1]}`, unit };
+  const card = kind.startsWith("gpu_") ? /^(.+)\.(\d+)$/.exec(whose) : null;
+  if (card) return { text: `${what.replace("GPU memory", "Memory")} of GPU ${card[2]} of ${card[1]}`, unit };
+  return { text: whose ? `${what} of ${whose}` : what, unit };
+}
