@@ -28,14 +28,10 @@ AUDIT = sa.Table(
 ACTOR = "user:"
 PROGRAMS = {"", "configuration", "scheduler", "metrics"}
 """Parts of the platform that command others, and what nobody asked for by name."""
-NOBODYS_DOING = (
-    "trial.",
-    "gateway.allocation.",
-    "gateway.creation.",
-    "gateway.session.renewed",
-    "webhooks.creation.",
-)
+NOBODYS_DOING = ("trial.", "gateway.allocation.", "gateway.session.renewed")
 """What scripts state through the REST API, and what comes along with what was asked for."""
+CREATIONS = "creation"
+"""What each owner remembers of requests with an `Idempotency-Key`: what was made has an entry of its own."""
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +56,9 @@ def _is_somebodys(recorded: Recorded) -> bool:
     if not recorded.actor.startswith(ACTOR) or isinstance(recorded.event, Decision | Unknown):
         return False
     name = codec.kind_of(recorded.event).name
-    return recorded.actor.removeprefix(ACTOR) not in PROGRAMS and not name.startswith(NOBODYS_DOING)
+    if recorded.actor.removeprefix(ACTOR) in PROGRAMS or name.split(".")[1] == CREATIONS:
+        return False
+    return not name.startswith(NOBODYS_DOING)
 
 
 def _row(recorded: Recorded) -> dict[str, Any]:

@@ -205,7 +205,9 @@ SENTENCES: dict[type, Sentence] = {
         f"experiment {e.experiment_id} was {'archived' if e.archived else 'unarchived'}"
     ),
     searcher.ExperimentRevised: lambda e, _: (
-        f"{', '.join(e.changes) or 'nothing'} of experiment {e.experiment_id} was changed"
+        f"experiment {e.experiment_id} got another value of {', '.join(e.changes)}"
+        if e.changes
+        else f"nothing of experiment {e.experiment_id} was changed"
     ),
     searcher.ExperimentDeleting: lambda e, _: f"experiment {e.experiment_id} is to be deleted",
     searcher.TrialsDeleted: lambda e, _: (

@@ -8,8 +8,13 @@ import json
 
 import pytest
 
+from det_contracts.envelope import Recorded
+from det_contracts.events import checkpoints, scheduler, searcher, webhooks
+from det_contracts.events import gateway as gateway_events
 from det_contracts.events.gateway import WorkspaceSet
-from services.catalogue.audit import Filter, following
+from services.catalogue.audit import Filter, following, rows
+from services.why.history import History
+from services.why.sentences import words
 from tests.gateway import stories as story
 from tests.gateway.harness import Harness
 
@@ -104,3 +109,22 @@ def test_a_rebuilt_table_is_the_same(busy, tmp_path):
 def test_what_came_of_no_command_is_no_entry(busy):
     busy.given(WorkspaceSet(workspace_id=9, name="x", owner="ann", reason="made by ann"))
     assert all(one["about"] != "workspace 9" for one in entries(busy)), "that was nobody's command"
+
+
+@pytest.mark.parametrize("owner", [searcher, scheduler, checkpoints, webhooks, gateway_events])
+def test_what_is_remembered_of_a_request_is_no_entry_beside_what_it_made(owner):
+    """Of every owner: it would say once more, in words of programs, what the entry before it says."""
+    kept = owner.CreationKept("r-1", "a-key", "digest", 7, "the request carried an Idempotency-Key")
+    moved = gateway_events.ExperimentMoved(7, 1, "moved by ann")
+    found = rows([Recorded(at, event, str(at), "user:ann", 1.0) for at, event in enumerate((kept, moved), 1)])
+    assert [row["event"] for row in found] == ["gateway.experiment.moved"]
+
+
+def test_a_change_is_told_in_a_sentence_that_fits_one_field_and_several():
+    changes = ({"labels": ["a"]}, {"labels": ["a"], "notes": "b"}, {})
+    told = [words(searcher.ExperimentRevised(7, one, "asked"), History()).what for one in changes]
+    assert told == [
+        "experiment 7 got another value of labels",
+        "experiment 7 got another value of labels, notes",
+        "nothing of experiment 7 was changed",
+    ]

@@ -4,7 +4,7 @@ import { Link, useSearchParams } from "react-router";
 import { query } from "../api/client";
 import { useData } from "../api/data";
 import type { User } from "../api/types";
-import { exact } from "../parts/format";
+import { exact, sentence } from "../parts/format";
 import { Button, LinkButton } from "../ui/button";
 import { Card } from "../ui/card";
 import { Search, Select } from "../ui/field";
@@ -150,7 +150,7 @@ const COLUMNS: Column<Entry>[] = [
       </span>
     ),
   },
-  { id: "what", head: "What", name: true, wrap: true, cell: (one) => one.what },
+  { id: "what", head: "What", name: true, wrap: true, cell: (one) => sentence(one.what) },
   { id: "why", head: "Why", width: 240, wrap: true, cell: (one) => one.reason },
   { id: "thing", head: "Thing", width: 160, cell: (one) => <Thing name={one.about} /> },
 ];

@@ -10,6 +10,7 @@ import { Card, Fold, Note } from "../../ui/card";
 import { Select } from "../../ui/field";
 import { Empty, Failure, Loaded } from "../../ui/status";
 import { Copyable } from "../../ui/text";
+import { rowsOf, saidOf } from "./story_rows";
 import "./story.css";
 
 export interface Step {
@@ -242,14 +243,20 @@ export function Explorer({ kind, id, topic, trials }: { kind: string; id: number
               </div>
               {failure ? <Failure error={failure} /> : null}
               <ol className="story" reversed={kind === "cluster"}>
-                {(kind === "cluster" ? [...shown].reverse() : shown).map((step) => (
-                  <Event
-                    key={step.position}
-                    step={step}
-                    open={step.position === here}
-                    onOpen={(open) => open !== (step.position === here) && set("event", open ? String(step.position) : "")}
-                  />
-                ))}
+                {rowsOf(kind === "cluster" ? shown.toReversed() : shown, here).map((row) =>
+                  row.kind === "several" && !word ? (
+                    <Several key={`from ${row.key}`} steps={row.steps} onOpen={(position) => set("event", String(position))} />
+                  ) : (
+                    (row.kind === "one" ? [row.step] : row.steps).map((step) => (
+                      <Event
+                        key={step.position}
+                        step={step}
+                        open={step.position === here}
+                        onOpen={(open) => open !== (step.position === here) && set("event", open ? String(step.position) : "")}
+                      />
+                    ))
+                  ),
+                )}
               </ol>
             </>
           );
@@ -276,6 +283,29 @@ function Event({ step, open, onOpen }: { step: Step; open: boolean; onOpen: (ope
           <Words step={step} />
         </summary>
         {open && <Detail position={step.position} />}
+      </details>
+    </li>
+  );
+}
+
+/** What scripts reported in between, in one row; each of them opens as an event of its own. */
+function Several({ steps, onOpen }: { steps: Step[]; onOpen: (position: number) => void }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <li>
+      <Moment at={steps[0]!.time} />
+      <details open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
+        <summary>
+          <ChevronRight />
+          <span className="said ink2">{saidOf(steps)}</span>
+        </summary>
+        {open && (
+          <ol className="story">
+            {steps.map((step) => (
+              <Event key={step.position} step={step} open={false} onOpen={(now) => now && onOpen(step.position)} />
+            ))}
+          </ol>
+        )}
       </details>
     </li>
   );

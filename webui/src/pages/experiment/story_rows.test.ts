@@ -1,0 +1,36 @@
+import { expect, test } from "vitest";
+
+import type { Step } from "./story";
+import { rowsOf, saidOf } from "./story_rows";
+
+const step = (position: number, name: string, trial = 11): Step => ({
+  position,
+  name,
+  time: "",
+  actor: "",
+  what: "",
+  reason: "",
+  about: { kind: "trial", id: String(trial) },
+  because: [],
+});
+const progress = (from: number, to: number) => Array.from({ length: to - from }, (_, at) => step(from + at, "trial.progressed"));
+const told = (steps: Step[], here?: number) =>
+  rowsOf(steps, here).map((row) => (row.kind === "one" ? row.step.position : row.steps.map((one) => one.position)));
+
+test("reports of progress in a row stand together, whichever way the list runs", () => {
+  const steps = [step(1, "searcher.trial.created"), ...progress(2, 7), step(7, "searcher.trial.ended"), ...progress(8, 10)];
+  expect(told(steps)).toEqual([1, [2, 3, 4, 5, 6], 7, 8, 9]);
+  expect(told(steps.toReversed())).toEqual([9, 8, 7, [6, 5, 4, 3, 2], 1]);
+  expect(rowsOf(steps.toReversed()).find((row) => row.kind === "several")).toMatchObject({ key: 2 });
+});
+
+test("an event that is looked at has a row of its own", () => {
+  expect(told(progress(1, 11), 5)).toEqual([[1, 2, 3, 4], 5, [6, 7, 8, 9, 10]]);
+});
+
+test("whose progress it was is said", () => {
+  const of = (...trials: number[]) => saidOf(trials.map((trial, at) => step(at, "trial.progressed", trial)));
+  expect(of(11, 11, 11)).toBe("3 reports of progress, of trial 11");
+  expect(of(37, 5, 37)).toBe("3 reports of progress, of trials 5 and 37");
+  expect(of(1, 2, 3, 4, 5)).toBe("5 reports of progress, of trials 1, 2, 3 and 2 more");
+});
