@@ -108,7 +108,11 @@ function List({ kind, rows }: { kind: Kind; rows: Task[] }) {
   if (!rows.length)
     return (
       <Card>
-        <Empty icon={<SquareTerminal className="l" />} title={`No ${name} yet`} command={command}>
+        <Empty
+          icon={<SquareTerminal className="l" />}
+          title={`No ${name === "TensorBoards" ? name : name.toLowerCase()} yet`}
+          command={command}
+        >
           What is started on the cluster beside experiments stands here.
         </Empty>
       </Card>

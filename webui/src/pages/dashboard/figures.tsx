@@ -35,6 +35,20 @@ export function byDay(usage: Used[], days: number, fits: (one: Used) => boolean)
 
 const plural = (many: number, one: string, more = `${one}s`) => (many === 1 ? one : more);
 
+/** Names as far as they fit, with their slots, which always do. */
+const Holders = ({ jobs, rest }: { jobs: Job[]; rest: number }) => (
+  <span className="job-names">
+    {jobs.map((one, at) => (
+      <span key={one.jobId} className="job-name" title={one.name}>
+        {at > 0 && <span> · </span>}
+        <span className="cut">{one.name}</span>
+        <span> {one.allocatedSlots}</span>
+      </span>
+    ))}
+    {rest > 0 && <span> · {rest} more</span>}
+  </span>
+);
+
 /** Is there room? What runs, what waits, and what have I used? */
 export function Answer({ user }: { user: string }) {
   const pools = useData<{ resourcePools: Pool[] }>("resource-pools", ["cluster", "queue"], true, REST_MS);
@@ -66,14 +80,7 @@ export function Answer({ user }: { user: string }) {
         value={running.length}
         unit={plural(running.length, "job")}
         to="/jobs"
-        note={
-          running.length
-            ? running
-                .slice(0, NAMED)
-                .map((one) => `${one.name} ${one.allocatedSlots}`)
-                .join(" · ") + (rest > 0 ? ` · ${rest} more` : "")
-            : "nothing runs"
-        }
+        note={running.length ? <Holders jobs={running.slice(0, NAMED)} rest={rest} /> : "nothing runs"}
       >
         <Meter
           label="Slots by job"

@@ -4,7 +4,7 @@ import { Link, useSearchParams } from "react-router";
 
 import { useChange, useData } from "../../api/data";
 import type { Checkpoint, Experiment } from "../../api/types";
-import { number, size } from "../../parts/format";
+import { digits, number, size } from "../../parts/format";
 import { Button, IconButton, LinkButton, Segments } from "../../ui/button";
 import { ask } from "../../ui/dialog";
 import { useOpen } from "../../ui/drawer";
@@ -248,7 +248,7 @@ function columnsOf({ experiment, marks, registered, why, going }: Telling): Colu
       width: 118,
       small: true,
       value: (one) => one.training?.searcherMetric,
-      cell: (one) => number(one.training?.searcherMetric),
+      cell: (one) => (typeof one.training?.searcherMetric === "number" ? digits(one.training.searcherMetric) : ""),
     },
     { id: "size", head: "Size", num: true, width: 96, value: bytesOf, cell: (one) => size(bytesOf(one)) },
     {
@@ -272,13 +272,13 @@ function columnsOf({ experiment, marks, registered, why, going }: Telling): Colu
 }
 
 const Fate = ({ goes, isModel, why }: { goes: boolean; isModel: boolean; why: string }) => (
-  <>
+  <span className="cut fate" title={why}>
     <span className={`state ${goes ? "error" : "done"}`}>
       {goes ? <Trash2 /> : isModel ? <Lock /> : <Tick />}
       <span>{goes ? "Goes" : "Stays"}</span>
     </span>{" "}
     <span className="ink2 sm">{why || (goes ? "" : "in use")}</span>
-  </>
+  </span>
 );
 
 /** Below the name nothing says what is counted. */

@@ -202,7 +202,11 @@ function Plan({ found, pools, parent, trials }: { found: Checked; pools: Pool[];
             name="Cost"
             value={price || "not known"}
             note={
-              price ? `at the pace of ${parent!.id}` : parent ? `${parent.id} tells no pace in ${wanted.unit}` : "no earlier run to go by"
+              price
+                ? `at the pace of ${parent!.id}`
+                : parent
+                  ? `experiment ${parent.id} tells no pace in ${wanted.unit}`
+                  : "no earlier run to go by"
             }
           />
         </Figures>
