@@ -205,7 +205,7 @@ def test_the_browser_leaves_the_same_events_as_the_command(page, create, cluster
 def test_checkpoints_tell_why_they_stay_and_become_models(page, create, cluster):
     id = create("kept", REPORTS, hyperparameters={"lr": 0.25})
     page.goto(f"/det/experiments/{id}/checkpoints")
-    expect(page.get_by_text("best of its trial, latest of its trial")).to_be_visible()
+    expect(page.get_by_text("best and latest of its trial")).to_be_visible()
     page.get_by_label("Latest of each trial").fill("0")
     page.get_by_label("Best of each trial").fill("0")
     expect(page.get_by_role("row", name=re.compile("Goes"))).to_be_visible()

@@ -51,7 +51,7 @@ function Form({ onClose }: { onClose: () => void }) {
           void start();
         }}
       >
-        <TextField label="Name" value={name} onChange={setName} placeholder="Notebook" autoFocus />
+        <TextField label="Name" value={name} onChange={setName} placeholder="Notebook" />
         <TextField label="Slots" type="number" min={0} value={slots} onChange={setSlots} required />
         <TextField label="Pool" value={pool} onChange={setPool} placeholder="default" />
         <TextField label="Ends when idle for" value={idle} onChange={setIdle} hint="30m, 2h; empty: it stays until it is killed" />

@@ -175,12 +175,15 @@ export function reasons(checkpoints: Checkpoint[], one: Experiment, policy: Poli
       const why = [
         registered.has(checkpoint.uuid) && "a model's version",
         overall >= 0 && `${nth(overall + 1)} of all`,
-        within(place(ranked, checkpoint, true), policy.trialBest) && "best of its trial",
-        within(place(latest, checkpoint, true), policy.trialLatest) && "latest of its trial",
+        ofTrial(within(place(ranked, checkpoint, true), policy.trialBest), within(place(latest, checkpoint, true), policy.trialLatest)),
       ].filter(Boolean);
       return [checkpoint.uuid, why.join(", ")];
     }),
   );
 }
+
+/** Short: it stands in a column. */
+const ofTrial = (best: boolean, latest: boolean) =>
+  (best || latest) && `${[best && "best", latest && "latest"].filter(Boolean).join(" and ")} of its trial`;
 
 const within = (place: number, count: number) => place >= 0 && place < count;

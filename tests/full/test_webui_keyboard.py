@@ -1,0 +1,126 @@
+"""Every page with the keyboard alone: the focus is seen wherever it goes, and Escape closes what opened."""
+
+import re
+import shutil
+
+import pytest
+
+from tests.fixtures.browser import MARKS, SECONDS
+from tests.fixtures.browser import browser as browser
+from tests.fixtures.browser import signed_in as signed_in
+from tests.live.test_webui import EXAMPLES, PAGES
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+expect = playwright.expect
+pytestmark = MARKS
+MOST_STOPS = 250
+
+WALK = """
+() => {
+  const looks = (one) => {
+    const found = [];
+    for (let at = one, depth = 0; at && depth < 4; at = at.parentElement, depth += 1) {
+      const style = getComputedStyle(at);
+      const outline = style.outlineStyle === "none" ? "" : `${style.outlineWidth} ${style.outlineColor}`;
+      found.push([outline, style.boxShadow, style.borderColor, style.backgroundColor].join(";"));
+    }
+    return found.join("|");
+  };
+  const words = (one) => one.getAttribute("aria-label") || one.title || one.textContent || one.tagName;
+  const name = (one) => words(one).trim().slice(0, 40);
+  const faults = [];
+  const before = window.walked;
+  if (before?.one.isConnected && looks(before.one) === before.looks) faults.push(`not seen: ${before.name}`);
+  const one = document.activeElement;
+  if (one === document.body) return { ended: true, faults };
+  const box = one.getBoundingClientRect();
+  const across = box.width > 0 && box.right > 0 && box.left < innerWidth;
+  const down = box.height > 0 && box.bottom > 0 && box.top < innerHeight;
+  if (!across || !down) faults.push(`out of view: ${name(one)}`);
+  window.walked = { one, looks: looks(one), name: name(one) };
+  return { ended: false, faults };
+}
+"""
+"""Whether the element that had the focus before looks otherwise now, and the one that has it is in view."""
+
+
+@pytest.fixture
+def page(cluster, signed_in):
+    page = signed_in(cluster)
+    expect.set_options(timeout=60 * SECONDS)
+    # What moves while the focus comes would look otherwise by itself.
+    page.emulate_media(reduced_motion="reduce")
+    return page
+
+
+@pytest.fixture(scope="module")
+def search(shared_cluster, tmp_path_factory):
+    """A search that has ended, and one of its trials."""
+    folder = shutil.copytree(EXAMPLES, tmp_path_factory.mktemp("search") / "core_api")
+    id = shared_cluster.create("3_search.yaml", folder)
+    shared_cluster.wait_for_end(id)
+    return id, shared_cluster.first_trial(id)
+
+
+def show(page, path):
+    page.goto(f"/det{path}")
+    expect(page.locator("main h1, main h2").first).to_be_visible()
+    expect(page.locator(".skeleton")).to_have_count(0)
+
+
+def walk(page):
+    """What is wrong with where Tab leads to, from the page's beginning to its end."""
+    faults = []
+    for _ in range(MOST_STOPS):
+        page.keyboard.press("Tab")
+        told = page.evaluate(WALK)
+        faults += told["faults"]
+        if told["ended"]:
+            return faults
+    return [*faults, f"Tab does not come to an end in {MOST_STOPS} steps"]
+
+
+def test_tab_leads_through_every_page_and_shows_where_it_is(page, search):
+    id, trial = search
+    found = {}
+    for path in PAGES:
+        show(page, path.format(id=id, trial=trial))
+        if faults := walk(page):
+            found[path] = faults
+    assert found == {}
+
+
+OPENED = (
+    ("/experiments", "Filter"),
+    ("/experiments", "Group"),
+    ("/experiments", "Columns"),
+    ("/experiments", "Save view"),
+    ("/experiments", "Actions of experiment"),
+    ("/experiments/{id}/overview", "More actions"),
+    ("/experiments/{id}/overview", "Fork"),
+    ("/experiments/{id}/overview", "tag"),
+    ("/experiments/{id}/overview", "Options of weight"),
+    ("/experiments/{id}/overview", "More of how charts are drawn"),
+    ("/experiments/{id}/hyperparameters", "Axes and ranges"),
+    ("/experiments/compare?e={id}", "Add trials"),
+    ("/clusters", "More"),
+    ("/models", "New model"),
+    ("/tasks", "New notebook"),
+    ("/workspaces/1", "New project"),
+    ("/settings/tokens", "New API token"),
+)
+OVER_THE_PAGE = "[role=dialog]:visible, [role=menu]:visible"
+
+
+@pytest.mark.parametrize(("path", "name"), OPENED)
+def test_escape_closes_what_opened_and_gives_the_focus_back(page, search, path, name):
+    show(page, path.format(id=search[0]))
+    opener = page.locator("main").get_by_role("button", name=re.compile(name)).first
+    opener.focus()
+    page.keyboard.press("Enter")
+    over = page.locator(OVER_THE_PAGE)
+    expect(over).to_have_count(1)
+    expect(page.locator("[role=dialog]:focus-within, [role=menu]:focus-within")).to_have_count(1)
+    page.keyboard.press("Escape")
+    expect(over).to_have_count(0)
+    expect(opener).to_be_focused()
