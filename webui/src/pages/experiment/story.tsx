@@ -1,5 +1,5 @@
 import { ChevronRight } from "lucide-react";
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { Link, useSearchParams } from "react-router";
 
 import { get, query } from "../../api/client";
@@ -10,7 +10,7 @@ import { Card, Fold, Note } from "../../ui/card";
 import { Select } from "../../ui/field";
 import { Empty, Failure, Loaded } from "../../ui/status";
 import { Copyable } from "../../ui/text";
-import { rowsOf, saidOf } from "./story_rows";
+import { joined, rowsOf, saidOf } from "./story_rows";
 import "./story.css";
 
 export interface Step {
@@ -172,8 +172,10 @@ export function Explorer({ kind, id, topic, trials }: { kind: string; id: number
   const [params, setParams] = useSearchParams();
   const [owner, word] = [params.get("owner") ?? "", params.get("kind") ?? ""];
   const trial = params.get("trial") ?? "";
-  const [earlier, setEarlier] = useState<Step[]>([]);
-  const [done, setDone] = useState(false);
+  /** What was asked for beyond the newest, with all up to them; empty before that. */
+  const [held, setHeld] = useState<Step[]>([]);
+  /** The first event of all, once it is known. */
+  const [start, setStart] = useState(0);
   const [failure, setFailure] = useState<unknown>(null);
   const here = Number(params.get("event") ?? 0);
   const set = (name: string, value: string) => {
@@ -186,19 +188,25 @@ export function Explorer({ kind, id, topic, trials }: { kind: string; id: number
       { replace: true },
     );
     if (name === "trial" || (name === "owner" && kind === "cluster")) {
-      setEarlier([]);
-      setDone(false);
+      setHeld([]);
+      setStart(0);
     }
   };
   const base = kind === "cluster" ? "events" : trial ? `why/trial/${trial}` : `why/${kind}/${id}`;
   const asked = (before?: number) =>
     `${base}${query({ all: kind === "cluster" ? undefined : true, limit: 200, before, owner: kind === "cluster" ? owner : undefined })}`;
   const found = useData<Told>(asked(), [topic], true, REST_MS);
+  const newest = found.data?.steps;
+  // What came and left the answer again stays: the next answer begins behind it.
+  useEffect(() => {
+    if (newest) setHeld((known) => (known.length ? joined(known, newest) : known));
+  }, [newest]);
   const more = async (steps: Step[]) => {
     try {
       const told = await get<Told>(asked(steps[0]?.position));
-      setEarlier([...told.steps, ...earlier]);
-      setDone(!told.more);
+      const all = [...told.steps, ...steps];
+      setHeld(all);
+      if (!told.more) setStart(all[0]?.position ?? 0);
     } catch (error) {
       setFailure(error);
     }
@@ -216,8 +224,7 @@ export function Explorer({ kind, id, topic, trials }: { kind: string; id: number
     >
       <Loaded found={found}>
         {(told) => {
-          const first = told.steps[0]?.position ?? 0;
-          const steps = [...earlier.filter((step) => step.position < first), ...told.steps];
+          const steps = joined(held, told.steps);
           const owners = [...new Set(steps.map((step) => step.name.split(".")[0]!))].sort();
           const kinds = [...new Set(steps.map((step) => step.name))].sort();
           const shown = steps.filter((step) => (!owner || step.name.startsWith(`${owner}.`)) && (!word || step.name === word));
@@ -235,7 +242,7 @@ export function Explorer({ kind, id, topic, trials }: { kind: string; id: number
                 <span role="status" className="ink3 sm">
                   {shown.length === steps.length ? `${steps.length} events` : `${shown.length} of ${steps.length} events`}
                 </span>
-                {told.more && !done && (
+                {told.more && steps[0]?.position !== start && (
                   <Button small onClick={() => void more(steps)}>
                     Earlier ones
                   </Button>

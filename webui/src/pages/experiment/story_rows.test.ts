@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
 import type { Step } from "./story";
-import { rowsOf, saidOf } from "./story_rows";
+import { joined, rowsOf, saidOf } from "./story_rows";
 
 const step = (position: number, name: string, trial = 11): Step => ({
   position,
@@ -33,4 +33,14 @@ test("whose progress it was is said", () => {
   expect(of(11, 11, 11)).toBe("3 reports of progress, of trial 11");
   expect(of(37, 5, 37)).toBe("3 reports of progress, of trials 5 and 37");
   expect(of(1, 2, 3, 4, 5)).toBe("5 reports of progress, of trials 1, 2, 3 and 2 more");
+});
+
+test("what came since earlier events were asked for leaves no gap before the newest", () => {
+  const at = (steps: Step[]) => steps.map((one) => one.position);
+  // The newest answer has moved on by two: 8 and 9 are in none but the answer before.
+  const held = joined(progress(1, 10), progress(8, 12));
+  expect(at(held)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
+  expect(at(joined(held, progress(10, 14)))).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]);
+  expect(at(joined(progress(1, 10), progress(40, 42)))).toEqual([40, 41]);
+  expect(at(joined([], progress(1, 3)))).toEqual([1, 2]);
 });

@@ -38,3 +38,12 @@ export function saidOf(steps: Step[]): string {
   const last = rest > 0 ? `${rest.toLocaleString("en")} more` : named.length > 1 ? named.pop()! : "";
   return `${steps.length.toLocaleString("en")} reports of progress, of ${trials.length > 1 ? "trials" : "trial"} ${named.join(", ")}${last && ` and ${last}`}`;
 }
+
+/** What is known and the newest steps as one stretch; the newest alone where something may lie between the two. */
+export function joined(held: Step[], newest: Step[]): Step[] {
+  const first = newest[0];
+  if (!first) return held;
+  const last = held.at(-1);
+  if (!last || last.position < first.position) return newest;
+  return [...held.filter((step) => step.position < first.position), ...newest];
+}
