@@ -98,7 +98,7 @@ OPENED = (
     ("/experiments", "Actions of experiment"),
     ("/experiments/{id}/overview", "More actions"),
     ("/experiments/{id}/overview", "Fork"),
-    ("/experiments/{id}/overview", "tag"),
+    ("/experiments/{id}/overview", "^Tag"),
     ("/experiments/{id}/overview", "Options of weight"),
     ("/experiments/{id}/overview", "More of how charts are drawn"),
     ("/experiments/{id}/hyperparameters", "Axes and ranges"),
