@@ -121,7 +121,7 @@ def _announcements(known: State, trial: Trial) -> Sequence[Any]:
         )
     if trial.announced_seq < trial.seq:
         first = trial.seq == 1
-        why = "first operation of the trial" if first else f"promoted after operation {trial.seq - 1}"
+        why = "the first length that the search asks of it" if first else "the search wants it trained further"
         events.append(searcher.OperationSet(trial.id, trial.seq, trial.length, why))
     elif trial.complete and 0 < trial.seq != trial.idled_seq:
         final = trial.closed or known.experiments[trial.experiment_id].unmanaged
@@ -157,7 +157,7 @@ def _request(experiment: Experiment, trial: Trial) -> searcher.RunRequested:
         priority=experiment.priority,
         checkpoint=trial.checkpoint or trial.source or experiment.source_checkpoint,
         steps_completed=trial.steps_completed,
-        reason=f"operation {trial.seq} (train to {trial.length}) is open",
+        reason=f"the search wants it trained to length {trial.length}",
     )
 
 

@@ -49,9 +49,16 @@ def _failed(
         return _ended(trial, "ERROR", reason, restarts=trial.restarts)
     restarts = trial.restarts + 1
     if restarts > experiment.max_restarts:
-        reason = f"{why}; trial exceeded max restarts ({experiment.max_restarts})"
+        reason = f"{why}; {_no_more_tries(experiment.max_restarts)}"
         return _ended(trial, "ERROR", reason, restarts=trial.restarts)
     return _again(trial, restarts, f"{why}; restart {restarts} of {experiment.max_restarts}")
+
+
+def _no_more_tries(max_restarts: int) -> str:
+    if max_restarts == 0:
+        return "not tried again, as max_restarts is 0"
+    times = "once" if max_restarts == 1 else f"{max_restarts} times"
+    return f"not tried again: it was restarted {times} already, as often as max_restarts allows"
 
 
 def _again(trial: Trial, restarts: int, reason: str) -> searcher.RunEnded:

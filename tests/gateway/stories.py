@@ -56,7 +56,7 @@ def run_requested(id: int, experiment_id: int = 1, run: int = 1, **changes: Any)
         "slots": 1,
         "pool": "default",
         "priority": 42,
-        "reason": "operation 1 is open",
+        "reason": "the search wants it trained to length 100",
     }
     return searcher.RunRequested(**{**values, **changes})
 

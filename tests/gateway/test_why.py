@@ -23,7 +23,7 @@ def cluster(gateway):
         stories.created(1),
         searcher.ExperimentActivated(1, "submitted by determined"),
         stories.trial_created(1),
-        searcher.OperationSet(1, 1, 100, "first operation of the trial"),
+        searcher.OperationSet(1, 1, 100, "the first length that the search asks of it"),
         *stories.running(1),
         stories.stored(1, UUID, 100),
         trial.OperationCompleted(trial_id=1, run=1, seq=1, length=100, metric=0.25),
@@ -42,7 +42,7 @@ def cluster(gateway):
         stories.created(2),
         searcher.ExperimentActivated(2, "submitted by determined"),
         stories.trial_created(2, 2),
-        searcher.OperationSet(2, 1, 100, "first operation of the trial"),
+        searcher.OperationSet(2, 1, 100, "the first length that the search asks of it"),
         *stories.running(2, 1, 2),
         stories.deleted(UUID),
     )
@@ -56,7 +56,7 @@ WHOLE = [
     "run 1 of trial 1 left w-1 with exit code 0",
     "trial 1 had nothing more to do after operation 1",
     "the script of trial 1 reported 0.25 for operation 1",
-    "trial 1 got operation 1: train to 100",
+    "trial 1 was to train to length 100 (operation 1)",
     "trial 1 was created",
     "experiment 1 was activated",
 ]
@@ -113,7 +113,7 @@ def test_a_running_trial_tells_nothing_of_other_experiments(cluster):
         "run 1 of trial 2 started on w-1",
         "run 1 of trial 2 got 1 slot on w-1",
         "trial 2 asked for 1 slot for its run 1",
-        "trial 2 got operation 1: train to 100",
+        "trial 2 was to train to length 100 (operation 1)",
         "trial 2 was created",
         "experiment 2 was activated",
     ]

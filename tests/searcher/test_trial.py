@@ -45,11 +45,20 @@ def test_a_promotion_while_the_script_leaves_starts_another_run(searching):
     promoted = searching.complete(2, 0.9)
     (set_,) = of(searcher.OperationSet, promoted)
     assert (set_.trial_id, set_.seq) == (1, 2)
+    assert set_.reason == "the search wants it trained further"
     (request,) = of(searcher.RunRequested, searching.end_run(1))
     assert (request.trial_id, request.run) == (1, 2)
+    assert request.reason == f"the search wants it trained to length {set_.length}"
 
 
-@pytest.mark.parametrize("restarts", [0, 1, 5])
+NO_MORE = {
+    0: "not tried again, as max_restarts is 0",
+    1: "not tried again: it was restarted once already, as often as max_restarts allows",
+    5: "not tried again: it was restarted 5 times already, as often as max_restarts allows",
+}
+
+
+@pytest.mark.parametrize("restarts", NO_MORE)
 def test_failures_restart_up_to_the_limit(searching, restarts):
     searching.submit(SINGLE, max_restarts=restarts)
     for attempt in range(1, restarts + 1):
@@ -57,7 +66,8 @@ def test_failures_restart_up_to_the_limit(searching, restarts):
         (ended,) = of(searcher.RunEnded, decided)
         assert ended.restarts == attempt
         assert f"restart {attempt} of {restarts}" in ended.reason
-    searching.end_run(1, "failed", 1, "exit code 1")
+    (last,) = of(searcher.TrialEnded, searching.end_run(1, "failed", 1, "exit code 1"))
+    assert last.reason == f"exit code 1; {NO_MORE[restarts]}"
     assert searching.state.trials[1].state == "ERROR"
     assert experiment(searching) == "ERROR"
 

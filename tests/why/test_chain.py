@@ -49,7 +49,7 @@ class Story:
         """A trial that asks for its first run."""
         self.add(
             stories.trial_created(id, experiment_id),
-            searcher.OperationSet(id, 1, 4, "first operation of the trial"),
+            searcher.OperationSet(id, 1, 4, "the first length that the search asks of it"),
             stories.run_requested(id, experiment_id),
         )
 
@@ -147,8 +147,8 @@ def preempted_for_a_promoted_trial():
     made.open(1)
     made.start(1, cause=str(freed))
     made.add(trial.OperationCompleted(trial_id=3, run=1, seq=1, length=4, metric=0.5), actor="trial:3")
-    made.add(searcher.OperationSet(2, 2, 16, "promoted after operation 1"), cause=str(len(made.events)))
-    made.add(stories.run_requested(2, run=2, reason="operation 2 (train to 16) is open"))
+    made.add(searcher.OperationSet(2, 2, 16, "the search wants it trained further"), cause=str(len(made.events)))
+    made.add(stories.run_requested(2, run=2, reason="the search wants it trained to length 16"))
     made.add(
         scheduler.PreemptRequested(
             allocation_id="1.r1.1", reason="slots wanted by job 9 (priority 10)", wanted_by="1.r2.2"
@@ -332,7 +332,7 @@ def test_long_chains_are_cut_at_the_old_end():
     made.open(1)
     for seq in range(1, 60):
         made.add(trial.OperationCompleted(trial_id=1, run=1, seq=seq, length=seq, metric=1.0))
-        made.add(searcher.OperationSet(1, seq + 1, seq + 1, f"promoted after operation {seq}"))
+        made.add(searcher.OperationSet(1, seq + 1, seq + 1, "the search wants it trained further"))
     made.add(searcher.TrialStopping(1, "STOPPING_CANCELED", "canceled"))
     history = made.history()
     found = chain(history, [made.events[-2]], longest=10)
