@@ -10,11 +10,10 @@ COMMANDS = {
     "deploy gcp": "hosts are joined by `det deploy local agent-up`",
     "deploy gke-experimental": "hosts are joined by `det deploy local agent-up`",
     "dev": BY_REST,
-    "experiment create": "a checkout's commit is not recorded; ports of experiments are not published",
+    "experiment create": "ports of experiments are not published",
     "master config": "levels of logs are set where services are started (`STEADFAST_LOG_LEVEL`)",
     "oauth": "it belonged to the enterprise edition",
     "trial support-bundle": "`det trial logs`, `det trial describe --json` and `det why trial` hold the same",
-    "command run": "tasks see the host's files as they are",
 }
 """By the command, or its first words."""
 

@@ -50,7 +50,7 @@ def create_experiment(state: State, command: CreateExperiment, call: Call) -> Ru
         _check_search(command.config)
     totals = state.totals.get("all")
     id = (totals.experiments if totals else 0) + 1
-    reason = f"submitted by {command.user}"
+    reason = f"submitted by {command.user}" + (f", {command.commit}" if command.commit else "")
     created = searcher.ExperimentCreated(
         experiment_id=id,
         user=command.user,

@@ -121,7 +121,9 @@ def _announcements(known: State, trial: Trial) -> Sequence[Any]:
         )
     if trial.announced_seq < trial.seq:
         first = trial.seq == 1
-        why = "the first length that the search asks of it" if first else "the search wants it trained further"
+        why = (
+            "the first length that the search asks of it" if first else "the search wants it trained further"
+        )
         events.append(searcher.OperationSet(trial.id, trial.seq, trial.length, why))
     elif trial.complete and 0 < trial.seq != trial.idled_seq:
         final = trial.closed or known.experiments[trial.experiment_id].unmanaged

@@ -218,7 +218,9 @@ SENTENCES: dict[type, Sentence] = {
         f"{'was deleted' if e.state == 'DELETED' else 'could not be deleted whole'}"
     ),
     searcher.TrialCreated: lambda e, _: f"trial {e.trial_id} was created",
-    searcher.OperationSet: lambda e, _: f"trial {e.trial_id} was to train to length {e.length} (operation {e.seq})",
+    searcher.OperationSet: lambda e, _: (
+        f"trial {e.trial_id} was to train to length {e.length} (operation {e.seq})"
+    ),
     searcher.TrialIdled: lambda e, _: (
         f"trial {e.trial_id} had nothing {'more ' if e.final else ''}to do after operation {e.seq}"
     ),

@@ -77,6 +77,29 @@ def test_snake_case_paused_and_a_worker_that_is_large_enough(open_gateway):
     assert answer["warnings"] == []
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, ""),
+        ({"gitRemote": None, "gitCommit": None, "gitCommitter": None, "gitCommitDate": None}, ""),
+        ({"gitCommit": "1924202"}, "commit 1924202"),
+        (
+            {
+                "gitRemote": "https://ada:secret@git.example.org/x.git",
+                "gitCommit": "1924202",
+                "gitCommitter": "Ada <ada@example.org>",
+                "gitCommitDate": "2026-11-23",
+            },
+            "commit 1924202 of https://git.example.org/x.git, by Ada <ada@example.org> on 2026-11-23",
+        ),
+    ],
+)
+def test_the_commit_of_a_checkout_is_told_without_passwords(open_gateway, given, told):
+    _submit(open_gateway, **given)
+    (command,) = open_gateway.peers.commands
+    assert command.commit == told
+
+
 def test_the_same_code_is_stored_once(open_gateway):
     _submit(open_gateway)
     _submit(open_gateway, modelDefinition=FILES[::-1])

@@ -44,6 +44,15 @@ def test_the_same_request_key_answers_with_the_first_experiment(searching):
     assert len(searching.state.experiments) == 2
 
 
+def test_the_reason_of_an_experiment_names_its_commit(searching):
+    searching.submit(SINGLE)
+    config = {"resources": {"slots_per_trial": 1, "resource_pool": ""}, "max_restarts": 0}
+    config |= {"reproducibility": {"experiment_seed": 1}, "hyperparameters": {}, "searcher": SINGLE}
+    command = CreateExperiment(user="ann", config=config, original_config="", commit="commit 1924202")
+    created, activated = searching.fold.rule(command).events
+    assert created.reason == activated.reason == "submitted by ann, commit 1924202"
+
+
 def test_a_search_that_cannot_start_is_refused_and_leaves_nothing(searching):
     config = {"resources": {"slots_per_trial": 1, "resource_pool": ""}, "max_restarts": 0}
     config |= {"reproducibility": {"experiment_seed": 1}, "hyperparameters": {}}

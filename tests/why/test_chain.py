@@ -147,7 +147,9 @@ def preempted_for_a_promoted_trial():
     made.open(1)
     made.start(1, cause=str(freed))
     made.add(trial.OperationCompleted(trial_id=3, run=1, seq=1, length=4, metric=0.5), actor="trial:3")
-    made.add(searcher.OperationSet(2, 2, 16, "the search wants it trained further"), cause=str(len(made.events)))
+    made.add(
+        searcher.OperationSet(2, 2, 16, "the search wants it trained further"), cause=str(len(made.events))
+    )
     made.add(stories.run_requested(2, run=2, reason="the search wants it trained to length 16"))
     made.add(
         scheduler.PreemptRequested(

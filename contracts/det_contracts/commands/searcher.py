@@ -32,6 +32,8 @@ class CreateExperiment(Creation, frozen=True, kw_only=True, tag="create_experime
     unmanaged: bool = False
     agent_user: AgentUser | None = None
     """Who its trials run as on the hosts of workers."""
+    commit: str = ""
+    """Of which checkout the code is, in words; told with the reason."""
 
 
 class ChangeExperiment(msgspec.Struct, frozen=True, kw_only=True, tag="change_experiment"):

@@ -35,6 +35,7 @@ NOUN = Noun(
             run,
             (
                 *task_verbs.CONFIG_ARGS,
+                task_verbs.VOLUME,
                 arg("entrypoint", nargs=argparse.REMAINDER, help="the command line, after the options"),
             ),
         ),

@@ -112,6 +112,7 @@ def _offer_trust(master: str) -> None:
         "Its SHA-256 fingerprint:\n"
         f"{fingerprint}"
     )
-    if not output.confirm("Trust it from now on?"):
+    instead = "set DET_MASTER_CERT_FILE to a file with the certificate"
+    if not output.confirm("Trust it from now on?", instead):
         raise Failure(f"the certificate of {master} is not trusted")
     certificates.trust(master, pem)

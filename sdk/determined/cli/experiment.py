@@ -181,8 +181,6 @@ def download(session: Session, args: argparse.Namespace) -> None:
     """Bring the best checkpoints here, each of another trial."""
     from determined.experimental._experiment import ExperimentReference
 
-    if (args.sort_by is None) != (args.smaller_is_better is None):
-        raise Failure("--sort-by and --smaller-is-better are given together or not at all")
     try:
         checkpoints = ExperimentReference(args.experiment_id, session).top_n_checkpoints(
             args.top_n, args.sort_by, args.smaller_is_better

@@ -6,7 +6,6 @@ import argparse
 from typing import Any
 
 from determined.cli import formatting, output
-from determined.cli.failure import Failure
 from determined.cli.grammar import Noun, Verb, arg
 from determined.transport.rest import Session
 
@@ -121,7 +120,7 @@ def move(session: Session, args: argparse.Namespace) -> None:
 
     destination = project_id(session, args)
     session.post(f"{_path(args)}/move", {"destinationProjectId": destination})
-    print(f"Moved experiment {args.experiment_id} to project {args.project_name}")
+    print(f'Moved experiment {args.experiment_id} to project "{args.project_name}"')
 
 
 def add_label(session: Session, args: argparse.Namespace) -> None:
@@ -136,8 +135,9 @@ def remove_label(session: Session, args: argparse.Namespace) -> None:
     """Take a label from it."""
     labels = _labels(session, args)
     if args.label not in labels:
-        raise Failure(f"experiment {args.experiment_id} has no label '{args.label}'")
-    session.patch(_path(args), {"labels": [label for label in labels if label != args.label]})
+        output.warn(f"experiment {args.experiment_id} had no label '{args.label}'")
+    else:
+        session.patch(_path(args), {"labels": [label for label in labels if label != args.label]})
     print(f"Removed label '{args.label}' from experiment {args.experiment_id}")
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from determined import context, yamlfile
 from determined.cli import experiment_test_mode, formatting, output, trial_logs
+from determined.cli.checkout import commit_of
 from determined.cli.failure import Failure
 from determined.cli.grammar import arg, one_of
 from determined.transport import log_stream, submission
@@ -21,6 +22,7 @@ CREATE_ARGS = (
     arg("config_file", type=Path, help="experiment configuration (YAML)"),
     arg("model_dir", type=Path, help="directory of code that becomes the trials' working directory"),
     arg("-i", "--include", action="append", type=Path, default=[], metavar="PATH", help="also send this"),
+    arg("-g", "--git", action="store_true", help="tell which commit of a checkout the code is"),
     arg("--config", action="append", default=[], metavar="KEY=VALUE", help="overrides one field, dots nest"),
     arg("--template", metavar="NAME", help="template that fills in what the configuration leaves out"),
     arg("--project_id", type=int, metavar="N", help="project to put the experiment into"),
@@ -43,8 +45,9 @@ def create(session: Session, args: argparse.Namespace) -> int | None:
     if args.local:
         experiment_test_mode.here(config, args.model_dir)
         return None
+    commit = commit_of(args.model_dir) if args.git else {}
     files = _pack(args.model_dir, args.include)
-    body = {"config": text, "modelDefinition": files, "activate": not args.paused}
+    body = {"config": text, "modelDefinition": files, "activate": not args.paused, **commit}
     body |= {"template": args.template} if args.template else {}
     body |= {"projectId": args.project_id} if args.project_id is not None else {}
     if args.test_mode:

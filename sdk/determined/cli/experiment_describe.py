@@ -43,7 +43,7 @@ def describe(session: Session, args: argparse.Namespace) -> None:
     """Show experiments, their trials and what these did; below, why they ended as they did."""
     answers = [session.get(f"/api/v1/experiments/{number}") for number in args.experiment_ids]
     if args.json:
-        output.print_json(answers)
+        output.print_json([{"jobSummary": None, **answer} for answer in answers])
         return
     experiments = [answer["experiment"] for answer in answers]
     trials = [trial for experiment in experiments for trial in _trials(session, experiment)]
@@ -65,12 +65,18 @@ def read_workloads(session: Session, trial_id: int, params: Params | None = None
     return workloads
 
 
-def show_sheets(sheets: Iterable[Sheet], as_csv: bool) -> None:
-    """Print tables, each under its title; CSV parts are set apart by an empty line."""
+def show_sheets(sheets: Iterable[Sheet], as_csv: bool, bare_first: bool = False) -> None:
+    """Print tables, each under its title and set apart by an empty line.
+
+    Args:
+        sheets: what to print.
+        as_csv: as CSV, not for people; titles stand there as well, as in 0.25.
+        bare_first: the first table has no title in CSV.
+    """
     for number, sheet in enumerate(sheets):
         if number:
             print()
-        if not as_csv:
+        if number or not (as_csv and bare_first):
             print(f"{sheet.title}:")
         output.table(sheet.headers, sheet.rows, as_csv=as_csv)
 

@@ -31,6 +31,7 @@ NOUN = Noun(
             start,
             (
                 *task_verbs.CONFIG_ARGS,
+                task_verbs.VOLUME,
                 task_verbs.NO_BROWSER,
                 arg("--preview", action="store_true", help="only show the configuration it would have"),
             ),

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, TextIO
 
 from det_contracts import spreadsheet
+from determined.cli.failure import Failure
 
 Row = Sequence[Any]
 
@@ -84,14 +85,28 @@ def complain(text: str) -> None:
     _coloured(text, _RED, sys.stderr)
 
 
-def confirm(question: str) -> bool:
-    """Ask yes or no on stderr; Ctrl-C and the end of input mean no."""
+def confirm(question: str, instead: str = "give --yes where nobody can answer") -> bool:
+    """Ask yes or no on stderr; Ctrl-C means no.
+
+    Args:
+        question: what to ask.
+        instead: what to do where nobody can answer.
+
+    Returns:
+        Whether the answer is yes.
+
+    Raises:
+        Failure: the input has ended. A script would take a refusal that nobody gave for success.
+    """
     print(f"{question} [y/n] ", end="", file=sys.stderr, flush=True)
     try:
         return input().strip().lower() in ("y", "yes")
-    except (KeyboardInterrupt, EOFError):
+    except KeyboardInterrupt:
         print(file=sys.stderr)
         return False
+    except EOFError:
+        print(file=sys.stderr)
+        raise Failure(f"nobody has answered, as the input has ended; {instead}") from None
 
 
 def harmless(text: str) -> str:

@@ -128,6 +128,7 @@ NOUN = Noun(
             start,
             (
                 *task_verbs.CONFIG_ARGS,
+                task_verbs.VOLUME,
                 arg("-p", "--passphrase", action="store_true", help="not offered"),
                 _SHOW,
                 _SSH,

@@ -54,6 +54,14 @@ CONFIG_ARGS = (
     arg("-w", "--workspace-name", metavar="NAME", help="workspace that it belongs to"),
     arg("-d", "--detach", action="store_true", help="only print the id"),
 )
+VOLUME = arg(
+    "-v",
+    "--volume",
+    action="append",
+    default=[],
+    metavar="HOST_PATH:CONTAINER_PATH",
+    help="path of the host that a container sees; without containers tasks see all as it is",
+)
 
 
 def start(session: Session, kind: Kind, args: argparse.Namespace, config: Object, **more: Any) -> Object:
@@ -67,12 +75,23 @@ def start(session: Session, kind: Kind, args: argparse.Namespace, config: Object
 
 def submit(session: Session, kind: Kind, args: argparse.Namespace, config: Object, **more: Any) -> Object:
     """The whole answer to a task that is handed in."""
-    given = _config_file(args.config_file) if args.config_file else {}
-    body = {"config": {**merged(given, args.config), **config}, "files": _files(args), **more}
+    given = merged(_config_file(args.config_file) if args.config_file else {}, args.config)
+    mounts = [*(given.get("bind_mounts") or []), *map(_mount, getattr(args, "volume", []))]
+    given |= {"bind_mounts": mounts} if mounts else {}
+    body = {"config": {**given, **config}, "files": _files(args), **more}
     body |= {"templateName": args.template} if args.template else {}
     body |= {"workspaceId": workspace_id(session, args.workspace_name)} if args.workspace_name else {}
     answer: Object = session.post(kind.path, body, headers={"Idempotency-Key": str(uuid.uuid4())})
     return answer
+
+
+def _mount(volume: str) -> Object:
+    host, colon, container = volume.partition(":")
+    if not (host and colon and container):
+        raise Failure(
+            f"'--volume {volume}' is not of the form HOST_PATH:CONTAINER_PATH, as in /data:/mnt/data"
+        )
+    return {"host_path": host, "container_path": container}
 
 
 def launched(session: Session, kind: Kind, args: argparse.Namespace, made: Object) -> None:

@@ -29,7 +29,7 @@ def describe(session: Session, args: argparse.Namespace) -> None:
     if args.metrics_summary:
         sheets.append(_summary(trial.get("summaryMetrics") or {}))
     sheets.append(_workloads(workloads, args.metrics))
-    show_sheets(sheets, args.csv)
+    show_sheets(sheets, args.csv, bare_first=True)
     if not args.csv:
         show_reasons("Trial", [trial])
 

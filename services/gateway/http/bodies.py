@@ -9,6 +9,9 @@ from pydantic import Field
 from services.gateway.http.bodies_of_people import AgentUserBody
 from services.gateway.http.body import Body, Long
 
+GitText = Annotated[str, Field(max_length=2000)]
+"""What git says of a checkout, in characters."""
+
 
 class RetryBody(Body):
     """POST /master/parked/retry: whose parked records are looked at once more."""
@@ -300,4 +303,9 @@ class CreateExperiment(Body):
     parent_id: Long = 0
     project_id: Long = 0
     template: str = ""
+    git_remote: GitText = ""
+    """With the next three: which commit of a checkout the code is. It is told where one asks why."""
+    git_commit: GitText = ""
+    git_committer: GitText = ""
+    git_commit_date: GitText = ""
     unmanaged: bool = False

@@ -16,6 +16,7 @@ from services.catalogue.domain import State
 from services.gateway.http.bodies import ContextItem, CreateExperiment
 from services.gateway.running.backend import Backend
 from services.gateway.submit import archive, below, configuration, heavy, images, secrets
+from services.gateway.submit.checkout import commit_in_words
 from services.gateway.submit.jobs import READ
 from services.gateway.submit.probe import probe
 from services.kit.addresses import AddressRefused, check_keys
@@ -136,6 +137,7 @@ async def checked(visit: UserVisit, wish: CreateExperiment, code: Code) -> Check
         activate=wish.activate,
         unmanaged=wish.unmanaged,
         agent_user=places.agent_user_of(state, workspace_id, user),
+        commit=commit_in_words(wish),
     )
     warnings = configuration.warnings(config, state, notices) if not wish.unmanaged else []
     unused = [] if wish.unmanaged else images.unused(config, config["resources"]["resource_pool"], state)

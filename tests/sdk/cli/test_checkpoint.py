@@ -129,7 +129,9 @@ def test_experiment_download(stored, det, tmp_path):
     assert done.out.splitlines() == [str(tmp_path / "b" / uuid) for uuid in (UUID, OTHER)]
     words = ("--sort-by", "acc", "--smaller-is-better", "false")
     assert OTHER in det("e", "download", 7, "-o", tmp_path / "c", *words).out
-    assert det("e", "download", 7, "--sort-by", "acc").status == 1
+    alone = det("e", "download", 7, "-o", tmp_path / "d", "-q", "--sort-by", "acc")
+    assert alone.out == f"{tmp_path / 'd' / OTHER}\n", "the largest first, as in 0.25"
+    assert det("e", "download", 7, "-o", tmp_path / "e", "-q", "--smaller-is-better", "true").status == 0
     assert det("e", "download", 7, *words[:3], "perhaps").status == 2
 
 

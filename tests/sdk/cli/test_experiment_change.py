@@ -57,7 +57,9 @@ def test_labels_come_and_go(master, det):
     assert det("e", "label", "remove", 7, "a").status == 0
     assert sent(master, "PATCH") == [{"labels": ["a", "b"]}, {"labels": []}]
     done = det("e", "label", "remove", 7, "c")
-    assert (done.status, "has no label 'c'" in done.err) == (1, True)
+    assert (done.status, "had no label 'c'" in done.err) == (0, True)
+    assert done.out == "Removed label 'c' from experiment 7\n"
+    assert len(sent(master, "PATCH")) == 2
 
 
 def test_archiving_and_deleting(master, det, monkeypatch):

@@ -3,7 +3,9 @@ from __future__ import annotations
 import base64
 import os
 import re
+import shutil
 import signal
+import subprocess
 import threading
 import uuid
 
@@ -79,6 +81,61 @@ def test_paused_and_includes(accepting, det, files, tmp_path):
     det("e", "create", *files, "--paused", "-i", tmp_path / "extra.txt")
     assert created(accepting).json["activate"] is False
     assert created(accepting).json["modelDefinition"][-1]["path"] == "extra.txt"
+
+
+def git(folder, *words):
+    who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+    done = subprocess.run(["git", *who, *words], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def checkout(files, tmp_path):
+    """A model in a checkout, whose branch follows one of another repository."""
+    model = files[1]
+    git(tmp_path, "init", "-q", "--bare", "remote.git")
+    git(model, "init", "-q", "-b", "work")
+    git(model, "add", "-A")
+    git(model, "commit", "-qm", "first")
+    git(model, "remote", "add", "far", "../remote.git")
+    git(model, "push", "-qu", "far", "work")
+    return model
+
+
+def test_the_commit_of_a_checkout_is_sent(accepting, det, files, checkout):
+    (checkout / "not-followed").touch()
+    done = det("e", "create", *files, "--git", "--paused")
+    assert done.out.splitlines()[0] == "Using remote URL '../remote.git' from upstream branch 'far/work'"
+    body = created(accepting).json
+    assert body["gitCommit"] == git(checkout, "rev-parse", "HEAD")
+    assert (body["gitRemote"], body["gitCommitter"]) == ("../remote.git", "Ada <ada@example.org>")
+    assert body["gitCommitDate"] == git(checkout, "log", "-1", "--format=%cI")
+    det("e", "create", *files)
+    assert "gitCommit" not in created(accepting).json
+
+
+def _changed(model):
+    (model / "train.py").write_text("other")
+
+
+def _no_upstream(model):
+    git(model, "checkout", "-qb", "mine")
+
+
+@pytest.mark.parametrize(
+    ("act", "said"),
+    [
+        (_changed, "differ from the commit; commit them or leave out --git"),
+        (_no_upstream, "no upstream"),
+        (lambda model: shutil.rmtree(model / ".git"), "is not the root of a git checkout"),
+    ],
+)
+def test_a_commit_that_is_not_what_is_sent_is_refused(accepting, det, files, checkout, act, said):
+    act(checkout)
+    done = det("e", "create", *files, "-g")
+    assert done.status == 1
+    assert said in done.err
+    assert accepting.asked("POST", BASE) == []
 
 
 def test_overrides_are_merged_in(accepting, det, files):

@@ -65,7 +65,9 @@ def test_three_tables_and_the_reason(described, det):
 
 def test_metrics_have_a_column_each(described, det):
     out = det("e", "describe", "7", "--metrics", "--csv").out
-    assert out.split("\n\n")[2].splitlines() == [
+    parts = out.split("\n\n")
+    assert [part.partition("\n")[0] for part in parts] == ["Experiment:", "Trials:", "Workloads:"]
+    assert parts[2].splitlines()[1:] == [
         "Trial ID,# of Batches,State,Report Time,Training Metric: loss,Checkpoint State"
         ",Checkpoint Report Time,Validation State,Validation Report Time,Validation Metric: accuracy"
         ",Checkpoint UUID",
@@ -81,6 +83,8 @@ def test_json_is_what_the_master_said(described, det):
         {"experiment": EXPERIMENT, "jobSummary": None},
         {"experiment": {"id": 8}, "jobSummary": {"jobsAhead": 1}},
     ]
+    described.answer("GET", f"{BASE}/8", {"experiment": {"id": 8}})
+    assert json.loads(det("e", "describe", "8", "--json").out)[0]["jobSummary"] is None
 
 
 def test_files_instead(described, det, tmp_path):

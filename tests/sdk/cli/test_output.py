@@ -6,6 +6,7 @@ import json
 import pytest
 
 from determined.cli import formatting, output
+from determined.cli.failure import Failure
 
 PLAIN = """\
  ID | Name  | State
@@ -72,13 +73,23 @@ def test_confirm_reads_the_answer(monkeypatch, typed, expected):
     assert output.confirm("Sure?") is expected
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, EOFError])
-def test_leaving_a_question_means_no(monkeypatch, error):
-    def leave():
+def leave(error):
+    def run():
         raise error
 
-    monkeypatch.setattr(builtins, "input", leave)
+    return run
+
+
+def test_leaving_a_question_means_no(monkeypatch):
+    monkeypatch.setattr(builtins, "input", leave(KeyboardInterrupt))
     assert output.confirm("Sure?") is False
+
+
+def test_a_question_that_nobody_can_answer_is_a_failure(monkeypatch):
+    """As with 0.25, where a script forgot --yes: it must not go on as if all was done."""
+    monkeypatch.setattr(builtins, "input", leave(EOFError))
+    with pytest.raises(Failure, match=r"nobody has answered.*--yes"):
+        output.confirm("Sure?")
 
 
 @pytest.mark.parametrize(

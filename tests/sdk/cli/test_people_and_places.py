@@ -176,7 +176,7 @@ def test_projects(places, det, monkeypatch):
     assert len(places.asked("DELETE", "/api/v1/projects/11")) == 1
     assert det("p", "describe", "vision", "none").status == 1
     places.answer("POST", "/api/v1/experiments/7/move", {})
-    assert det("e", "move", 7, "vision", "digits").out == "Moved experiment 7 to project digits\n"
+    assert det("e", "move", 7, "vision", "digits").out == 'Moved experiment 7 to project "digits"\n'
     assert places.asked("POST", "/api/v1/experiments/7/move")[0].json == {"destinationProjectId": 11}
 
 

@@ -104,6 +104,28 @@ def test_run_a_command_and_leave_it(commands, det, tmp_path):
     assert det("cmd", "run").status == 1
 
 
+def test_volumes_are_bind_mounts(commands, det):
+    """After those that the configuration has."""
+    words = (
+        "--config",
+        "bind_mounts=host_path: /a\ncontainer_path: /b",
+        "-v",
+        "/tmp:/data",
+        "--volume",
+        "/c:/d",
+    )
+    assert det("cmd", "run", *words, "-d", "ls").status == 0
+    (call,) = commands.asked("POST", "/api/v1/commands")
+    assert call.json["config"]["bind_mounts"] == [
+        {"host_path": "/a", "container_path": "/b"},
+        {"host_path": "/tmp", "container_path": "/data"},
+        {"host_path": "/c", "container_path": "/d"},
+    ]
+    refused = det("cmd", "run", "-v", "/tmp", "-d", "ls")
+    assert refused.status == 1
+    assert "'--volume /tmp' is not of the form HOST_PATH:CONTAINER_PATH" in refused.err
+
+
 def test_list_and_end_commands(commands, det):
     assert det("cmd", "list", "-q").out == "c-1\nd-1\n"
     assert commands.calls[-1].query == {"users": ["determined"]}

@@ -40,7 +40,9 @@ def test_describe_shows_tables_and_the_reason(described, det):
 
 
 def test_describe_has_the_columns_of_the_published_command(described, det):
-    trial, workloads = det("t", "describe", "2", "--metrics", "--csv").out.split("\n\n")
+    trial, titled = det("t", "describe", "2", "--metrics", "--csv").out.split("\n\n")
+    title, _, workloads = titled.partition("\n")
+    assert title == "Workloads:"
     assert trial.startswith("Experiment ID,State,H-Params,Started,Ended,")
     training, validation, checkpoint = csv.DictReader(io.StringIO(workloads))
     assert list(training) == [
@@ -57,7 +59,8 @@ def test_describe_has_the_columns_of_the_published_command(described, det):
 def test_describe_summarises_metrics(described, det):
     out = det("t", "describe", "2", "--metrics-summary", "--csv").out
     assert (
-        out.split("\n\n")[1] == "Group,Metric,Count,Min,Max,Mean,Last,Type\nvalidation,loss,2,0.1,0.3,,0.1,"
+        out.split("\n\n")[1]
+        == "Metrics:\nGroup,Metric,Count,Min,Max,Mean,Last,Type\nvalidation,loss,2,0.1,0.3,,0.1,"
     )
 
 
