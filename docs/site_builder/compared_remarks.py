@@ -13,7 +13,6 @@ COMMANDS = {
     "experiment create": "ports of experiments are not published",
     "master config": "levels of logs are set where services are started (`STEADFAST_LOG_LEVEL`)",
     "oauth": "it belonged to the enterprise edition",
-    "trial support-bundle": "`det trial logs`, `det trial describe --json` and `det why trial` hold the same",
 }
 """By the command, or its first words."""
 

@@ -38,8 +38,8 @@ def describe(session: Session, args: argparse.Namespace) -> None:
         formatting.compact(metrics),
         formatting.compact(metadata),
     ]
-    headers = ["Experiment ID", "Trial ID", "Steps Completed", "Report Time", "UUID", "Validation Metrics"]
-    output.table([*headers, "Metadata"], [row])
+    headers = ["Experiment ID", "Trial ID", "Steps Completed", "Report Time", "Checkpoint UUID"]
+    output.table([*headers, "Validation Metrics", "Metadata"], [row])
 
 
 def download(session: Session, args: argparse.Namespace) -> None:
@@ -58,7 +58,7 @@ def delete(session: Session, args: argparse.Namespace) -> None:
         print("Aborting checkpoint deletion.")
         return
     session.delete("/api/v1/checkpoints", {"checkpointUuids": args.uuids})
-    print(f"Deletion of {_counted(args.uuids)} is in progress: {', '.join(args.uuids)}")
+    print(f"Deletion of checkpoints {', '.join(args.uuids)} is in progress")
 
 
 def remove_files(session: Session, args: argparse.Namespace) -> None:
@@ -71,8 +71,8 @@ def remove_files(session: Session, args: argparse.Namespace) -> None:
         print("Aborting checkpoint removal.")
         return
     session.post("/api/v1/checkpoints/rm", {"checkpointUuids": args.uuids, "checkpointGlobs": args.glob})
-    doing = "Removal of files" if args.glob else "Looking up the files"
-    print(f"{doing} of {_counted(args.uuids)} is in progress: {', '.join(args.uuids)}")
+    doing = "Removal of files from" if args.glob else "No glob patterns provided, refreshing resources of"
+    print(f"{doing} checkpoints {', '.join(args.uuids)} is in progress.")
 
 
 def _counted(uuids: list[str]) -> str:

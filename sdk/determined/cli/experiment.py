@@ -108,7 +108,7 @@ def _status_of(experiment: Object) -> int | None:
 
 
 def _is_passing(error: errors.BadRequestException) -> bool:
-    return not isinstance(error, errors.APIException) or error.status_code in RETRIED_STATUSES
+    return not isinstance(error, errors.StatusException) or error.status_code in RETRIED_STATUSES
 
 
 def _act(verb: str, done: str) -> Callable[[Session, argparse.Namespace], None]:

@@ -34,7 +34,7 @@ def list_jobs(session: Session, args: argparse.Namespace) -> None:
         share = _share(session, args.resource_pool)
         headers = ["#", "ID", "Type", "Job Name", share, "Submitted", "Slots (acquired/needed)", "State"]
         headers += ["User", "Resource Pool", "Waits for"]
-        output.table(headers, [_row(job, share.lower()) for job in jobs], as_csv=args.csv)
+        output.table(headers, [_row(job, share.lower(), args.csv) for job in jobs], as_csv=args.csv)
 
 
 def _share(session: Session, pool: str | None) -> str:
@@ -49,18 +49,20 @@ def _share(session: Session, pool: str | None) -> str:
     return "Weight" if by_weight else "Priority"
 
 
-def _row(job: Object, share: str) -> list[Any]:
+def _row(job: Object, share: str, as_csv: bool) -> list[Any]:
+    """In CSV, types and states are the words of the API, as in 0.25."""
+    kind, state = str(job["type"]), job["summary"]["state"]
     ahead = job["summary"]["jobsAhead"]
     name = f"{job['name']} ({job['entityId']})" if job.get("entityId") else job["name"]
     return [
         "N/A" if ahead < 0 else ahead,
         job["jobId"],
-        str(job["type"]).removeprefix("TYPE_"),
+        kind if as_csv else kind.removeprefix("TYPE_"),
         name,
         job.get(share),
         formatting.when(job.get("submissionTime")),
         f"{job['allocatedSlots']}/{job['requestedSlots']}",
-        formatting.state(job["summary"]["state"]),
+        state if as_csv else formatting.state(state),
         job.get("username"),
         job.get("resourcePool"),
         job.get("waitsFor"),

@@ -6,7 +6,7 @@ import argparse
 import shutil
 import sys
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from determined.cli import output
@@ -50,11 +50,17 @@ def logs(session: Session, args: argparse.Namespace) -> None:
     params: dict[str, Any] = {"follow": "true"} if args.follow else {}
     if args.tail is not None:
         params |= {"offset": -args.tail, "limit": args.tail}
-    for record in session.stream("/api/v1/master/logs", params):
+    for line in log_lines(session, params):
+        print(line, flush=args.follow)
+
+
+def log_lines(session: Session, params: dict[str, Any] | None = None) -> Iterator[str]:
+    """Lines of the master's log for people, without their ends."""
+    for record in session.stream("/api/v1/master/logs", params or {}):
         entry = record["logEntry"]
         level = str(entry.get("level") or "").removeprefix("LOG_LEVEL_")
         message = output.harmless(entry["message"])
-        print(f"{entry.get('timestamp')} [{level}]: {message}".rstrip("\n"), flush=args.follow)
+        yield f"{entry.get('timestamp')} [{level}]: {message}".rstrip("\n")
 
 
 def parked(session: Session, args: argparse.Namespace) -> None:

@@ -55,7 +55,7 @@ def create(session: Session, args: argparse.Namespace) -> None:
 def set_config(session: Session, args: argparse.Namespace) -> None:
     """Replace what is in one that exists."""
     session.patch(_path(args.name), _read(args.config_file))
-    print(f"Set template {args.name}")
+    print(f"Updated template {args.name}")
 
 
 def put(session: Session, args: argparse.Namespace) -> None:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from determined.cli import download as downloads
-from determined.cli import formatting, output, trial_logs, trial_metrics
+from determined.cli import formatting, output, support_bundle, trial_logs, trial_metrics
 from determined.cli.experiment_describe import Object, Sheet, kind_and_body, show_reasons, show_sheets
 from determined.cli.failure import Failure
 from determined.cli.grammar import Noun, Verb, arg, one_of
@@ -145,5 +145,8 @@ NOUN = Noun(
             ),
         ),
         Verb("kill", "kill a trial", kill, (_ID,)),
+        Verb(
+            "support-bundle", "gather logs and records of a trial", support_bundle.bundle, support_bundle.ARGS
+        ),
     ),
 )

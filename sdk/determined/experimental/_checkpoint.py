@@ -70,9 +70,8 @@ class Checkpoint:
         self.state, self.training = state, training
 
     def __repr__(self) -> str:
-        if self.training is None:
-            return f"Checkpoint(uuid={self.uuid}, task_id={self.task_id})"
-        return f"Checkpoint(uuid={self.uuid}, trial_id={self.training.trial_id})"
+        trial = "" if self.training is None else f", trial_id={self.training.trial_id}"
+        return f"Checkpoint(uuid={self.uuid}, task_id={self.task_id}{trial})"
 
     def download(
         self, path: str | os.PathLike[str] | None = None, mode: DownloadMode = DownloadMode.AUTO

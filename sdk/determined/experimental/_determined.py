@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from determined import context, errors, yamlfile
+from determined.common.api.errors import UnauthenticatedException
 from determined.experimental import _checkpoint, _metrics, _model, _user
 from determined.experimental._checkpoint import Checkpoint
 from determined.experimental._enums import ModelOrderBy, ModelSortBy
@@ -58,9 +59,15 @@ class _Users:
         return identity.current_user(self._session)
 
     def logout(self) -> None:
-        """End the session of this connection's user: its token is revoked and deleted."""
+        """End the session of this connection's user: its token is revoked and deleted.
+
+        Where it has ended already, a warning is logged.
+        """
         name = self.get_session_username()
-        self._session.post("/api/v1/auth/logout")
+        try:
+            self._session.post("/api/v1/auth/logout")
+        except UnauthenticatedException:
+            logger.warning("logout() does nothing: the session of '%s' has ended already", name)
         self._session.token = None
         TokenStore(self._session.master).drop(name, deactivate=True)
 

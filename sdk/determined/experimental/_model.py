@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 from determined.common.api.errors import NotFoundException
 from determined.experimental import _checkpoint
 from determined.experimental._checkpoint import Checkpoint
 from determined.experimental._enums import ModelOrderBy
+from determined.transport import instant
 from determined.transport.identity import in_path
 from determined.transport.pages import read_all
 from determined.transport.rest import AnySession, Session, speaking
@@ -158,8 +161,8 @@ class Model(_Description):
         description: A text for people.
         labels: Words to find it by.
         metadata: Values of your own, by key.
-        creation_time: When it was created, as RFC 3339 text.
-        last_updated_time: When it was changed last, as RFC 3339 text.
+        creation_time: When it was created, a `datetime` in UTC.
+        last_updated_time: When it was changed last, a `datetime` in UTC.
         username: Who created it.
         archived: Whether it is archived.
         workspace_id: Id of its workspace.
@@ -171,8 +174,8 @@ class Model(_Description):
         model_id: int,
         name: str,
         description: str,
-        creation_time: str | None,
-        last_updated_time: str | None,
+        creation_time: datetime | None,
+        last_updated_time: datetime | None,
         metadata: dict[str, Any],
         labels: list[str],
         username: str,
@@ -186,7 +189,7 @@ class Model(_Description):
         self.archived, self.workspace_id = archived, workspace_id
 
     def __repr__(self) -> str:
-        return f"Model(id={self.model_id}, name={self.name!r})"
+        return f"Model(id={self.model_id}, name={self.name}, metadata={json.dumps(self.metadata)})"
 
     def register_version(self, checkpoint_uuid: str) -> ModelVersion:
         """Make a completed checkpoint the next version of the model.
@@ -255,10 +258,14 @@ class Model(_Description):
         self.workspace_id = id
 
     def to_json(self) -> dict[str, Any]:
-        """Return the attributes as a dict that can be written as JSON."""
-        names = ("name", "description", "creation_time", "last_updated_time", "metadata", "labels")
-        shown = {name: getattr(self, name) for name in (*names, "username", "archived", "workspace_id")}
-        return {"id": self.model_id, **shown}
+        """Return the attributes as a dict that can be written as JSON; times are RFC 3339 text in UTC."""
+        names = ("name", "description", "metadata", "labels", "username", "archived", "workspace_id")
+        times = {name: getattr(self, name) for name in ("creation_time", "last_updated_time")}
+        return {
+            "id": self.model_id,
+            **{name: getattr(self, name) for name in names},
+            **{name: instant.write(at) if at else None for name, at in times.items()},
+        }
 
 
 def from_wire(session: Session, answer: dict[str, Any]) -> Model:
@@ -268,14 +275,18 @@ def from_wire(session: Session, answer: dict[str, Any]) -> Model:
         int(answer["id"]),
         answer["name"],
         answer.get("description") or "",
-        answer.get("creationTime"),
-        answer.get("lastUpdatedTime"),
+        _instant(answer.get("creationTime")),
+        _instant(answer.get("lastUpdatedTime")),
         answer.get("metadata") or {},
         list(answer.get("labels") or []),
         answer.get("username") or "",
         bool(answer.get("archived")),
         answer.get("workspaceId"),
     )
+
+
+def _instant(text: str | None) -> datetime | None:
+    return instant.parse(text) if text else None
 
 
 def get(session: Session, name_or_id: str | int) -> Model:

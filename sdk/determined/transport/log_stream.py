@@ -112,6 +112,6 @@ class _Place:
 
 
 def _is_passing(error: errors.BadRequestException) -> bool:
-    if isinstance(error, errors.APIException):
+    if isinstance(error, errors.StatusException):
         return error.status_code in RETRIED_STATUSES
     return not isinstance(error, errors.UntrustedCertificate)

@@ -66,7 +66,7 @@ class OutsideTransport:
             self._threads[1].join()
         try:
             self._ask(self._session, "PATCH", self._trial, {"state": f"STATE_{self.ending}"})
-        except errors.APIException as error:
+        except errors.StatusException as error:
             logger.warning("the end of the trial was not taken: %s", error)
         self._session.close()
         self._raise_refusal()
@@ -80,7 +80,7 @@ class OutsideTransport:
         def send(session: Session) -> None:
             try:
                 self._ask(session, "POST", f"{self._trial}/metrics", body, repeated=_REPEATED)
-            except errors.APIException as error:
+            except errors.StatusException as error:
                 self._refusal = self._refusal or RuntimeError(f"a report was refused: {error}")
 
         self._leaving.put(send)
@@ -122,7 +122,7 @@ class OutsideTransport:
         try:
             path = f"{self._trial}/storage-refusal"
             return str(self._session.get(path, {"sizeBytes": size_bytes}).get("reason") or "")
-        except (errors.APIException, errors.MasterNotFoundException):
+        except (errors.StatusException, errors.MasterNotFoundException):
             # A cluster that does not answer, or is of an earlier version: a checkpoint does not wait for it.
             return ""
 
@@ -187,7 +187,7 @@ class OutsideTransport:
         def send(session: Session) -> None:
             try:
                 self._ask(session, method, path, body)
-            except errors.APIException as error:
+            except errors.StatusException as error:
                 logger.warning("%s was refused: %s", path, error)
 
         return send
@@ -209,7 +209,7 @@ class OutsideTransport:
         session.close()
 
     def _ask(self, session: Session, method: str, path: str, body: Any = None, *, repeated: str = "") -> Any:
-        """Ask until somebody answers; raises `APIException` for a refusal.
+        """Ask until somebody answers; raises `StatusException` for a refusal.
 
         After an answer that was lost, the refusal of a repeat with the text `repeated` is none.
         """
@@ -220,7 +220,7 @@ class OutsideTransport:
                     "GET": session.get, "POST": session.post, "PATCH": session.patch
                 }  # fmt: skip
                 return call[method](path) if body is None else call[method](path, body)
-            except errors.APIException as error:
+            except errors.StatusException as error:
                 if tried and repeated and repeated in str(error):
                     return {}
                 if error.status_code not in RETRIED_STATUSES:

@@ -160,7 +160,7 @@ def test_files_are_removed_by_globs(master, det):
     master.answer("POST", "/api/v1/checkpoints/rm", {})
     assert det("c", "rm", "a", "--glob", "*.log", "--glob", "tmp/**", "--yes").status == 0
     done = det("c", "rm", "a")
-    assert (done.status, "Looking up" in done.out) == (0, True)
+    assert (done.status, "refreshing resources of checkpoints a is in progress" in done.out) == (0, True)
     sent = [call.json for call in master.asked("POST", "/api/v1/checkpoints/rm")]
     assert sent == [
         {"checkpointUuids": ["a"], "checkpointGlobs": ["*.log", "tmp/**"]},

@@ -98,7 +98,7 @@ def test_describe_a_checkpoint(master, det):
     master.answer("GET", "/api/v1/checkpoints/u-1", {"checkpoint": found})
     header, _, row = det("c", "describe", "u-1").out.splitlines()
     assert [cell.strip() for cell in header.split("|")] == [
-        *("Experiment ID", "Trial ID", "Steps Completed", "Report Time", "UUID"),
+        *("Experiment ID", "Trial ID", "Steps Completed", "Report Time", "Checkpoint UUID"),
         *("Validation Metrics", "Metadata"),
     ]
     assert [cell.strip() for cell in row.split("|")] == [

@@ -49,7 +49,10 @@ def test_the_queue_tells_what_each_waits_for(pools, master, det):
     first, second = csv.DictReader(io.StringIO(det("job", "list", "--csv", "-p", "default").out))
     assert (first["#"], first["Job Name"], first["Slots (acquired/needed)"]) == ("2", "mnist (7)", "1/4")
     assert first["Waits for"] == "It needs 4 slots, 1 of 8 is free."
-    assert (second["#"], second["State"]) == ("N/A", "SCHEDULED")
+    assert (second["#"], second["State"], second["Type"]) == ("N/A", "STATE_SCHEDULED", "TYPE_EXPERIMENT")
+    table = det("job", "list").out
+    assert "SCHEDULED" in table
+    assert "STATE_" not in table
     assert master.asked("GET", QUEUE)[0].query["resourcePool"] == ["default"]
     assert json.loads(det("j", "ls", "--json").out)["jobs"][0]["jobId"] == "experiment-7"
     assert yamlfile.parse(det("j", "ls", "--yaml").out)["jobs"][1]["entityId"] == "7"

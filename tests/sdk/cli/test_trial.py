@@ -3,10 +3,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+import tarfile
+from pathlib import Path
 
 import pytest
 
-from tests.sdk.fake_gateway import Raw
+from tests.sdk.fake_gateway import Lines, Raw
 
 TRIAL = {
     "id": 2,
@@ -84,6 +86,27 @@ EXPORT = "/api/v1/trials/2/metrics/export"
 def exported(master):
     master.answer("GET", EXPORT, Raw(b"trial_id,loss\n2,0.5\n"))
     return master
+
+
+def test_a_support_bundle_holds_all_that_is_known(described, det, tmp_path):
+    described.answer("GET", "/api/v1/experiments/7", {"experiment": {"id": 7, "state": "STATE_ERROR"}})
+    described.answer("GET", "/api/v1/why/trial/2", {"steps": [{"what": "trial 2 ended in error"}]})
+    record = {"id": "1", "timestamp": "2026-01-01T00:00:00Z", "message": "no such file"}
+    described.answer("GET", "/api/v1/trials/2/logs", Lines([{"result": record}]))
+    entry = {"timestamp": "2026-01-01T00:00:00Z", "level": "LOG_LEVEL_INFO", "message": "agent vm offered"}
+    described.answer("GET", "/api/v1/master/logs", Lines([{"result": {"logEntry": entry}}]))
+    told = det("t", "support-bundle", "2", "-o", tmp_path / "out").out
+    (path,) = (tmp_path / "out").glob("det-bundle-trial-2-*.tar.gz")
+    assert told == f"bundle path: {path}\n"
+    with tarfile.open(path) as archive:
+        held = {Path(m.name).name: archive.extractfile(m).read().decode() for m in archive}
+        assert {Path(m.name).parent.name for m in archive} == {path.name.removesuffix(".tar.gz")}
+    assert held["trial_logs.txt"] == "no such file\n"
+    assert held["master_logs.txt"] == "2026-01-01T00:00:00Z [INFO]: agent vm offered\n"
+    assert json.loads(held["api_trial_call.json"]) == TRIAL
+    assert json.loads(held["api_experiment_call.json"])["experiment"]["id"] == 7
+    assert "ended in error" in held["why.json"]
+    assert described.asked("GET", "/api/v1/why/trial/2")[0].query == {"verbose": ["true"]}
 
 
 def test_metrics_are_written_to_standard_output(exported, start_det):

@@ -75,7 +75,7 @@ def test_attributes(checkpoint):
     assert (training.experiment_id, training.trial_id, training.hparams) == (7, 1, {"lr": 0.1})
     assert training.experiment_config["searcher"] == {"metric": "loss"}
     assert training.validation_metrics == {"avgMetrics": {"loss": 0.5}, "batchMetrics": []}
-    assert UUID in repr(found)
+    assert repr(found) == f"Checkpoint(uuid={UUID}, task_id=1.task, trial_id=1)"
 
 
 def test_one_that_no_trial_made(master, connection):

@@ -119,6 +119,17 @@ def test_logout_forgets_the_token(master):
     assert TokenStore(master.url).users() == []
 
 
+def test_logging_out_twice_warns_only(master, caplog):
+    """As in 0.25: scripts that clean up may do so more than once."""
+    master.answer("POST", "/api/v1/auth/logout", {})
+    client.login()
+    client.logout()
+    master.answer("POST", "/api/v1/auth/logout", Status(401, {"message": "token invalid"}))
+    with caplog.at_level(logging.WARNING):
+        client.logout()
+    assert "has ended already" in caplog.text
+
+
 def test_create_experiment_from_a_dict(master, code):
     master.answer("POST", "/api/v1/experiments", CREATED)
     assert client.create_experiment({"name": "x", "lr": 1e-3}, code).id == 7

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, datetime
+
 import pytest
 
 from determined.common.api.errors import APIException, NotFoundException
@@ -48,8 +51,10 @@ def test_attributes(model):
     assert (model.model_id, model.name, model.description) == (5, "mnist", "digits")
     assert (model.metadata, model.labels, model.username) == ({"a": 1}, ["x"], "ann")
     assert (model.archived, model.workspace_id) == (False, 1)
-    assert model.creation_time == "2026-01-01T00:00:00Z"
+    assert model.creation_time == datetime(2026, 1, 1, tzinfo=UTC)
+    assert repr(model) == 'Model(id=5, name=mnist, metadata={"a": 1})'
     assert model.to_json()["id"] == 5
+    assert json.loads(json.dumps(model.to_json()))["creation_time"].startswith("2026-01-01T00:00:00")
     assert model.to_json()["labels"] == ["x"]
 
 

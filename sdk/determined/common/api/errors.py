@@ -3,9 +3,11 @@
 BadRequestException            the master, or the way to it, refused
 ├── MasterNotFoundException    nobody answers at the address
 │   └── UntrustedCertificate   somebody answers, with a certificate that nobody vouches for
-└── APIException               an answer with an error status
-    └── NotFoundException (404), ForbiddenException (403), UnauthenticatedException (401)
-    └── DeleteFailedException  the answer was well, and says that something is still there
+└── StatusException            an answer with an error status
+    ├── ForbiddenException (403), UnauthenticatedException (401)
+    └── APIException           one that has no class of its own
+        ├── NotFoundException (404)
+        └── DeleteFailedException  the answer was well, and says that something is still there
 BadResponseException           the answer cannot be understood
 └── EmptyResultException       it holds nothing
 CorruptTokenCacheException, CorruptCertificateCacheException
@@ -33,13 +35,20 @@ class UntrustedCertificate(MasterNotFoundException):
     """The master's TLS certificate is signed by nobody this client trusts."""
 
 
-class APIException(BadRequestException):
-    """The master answered with an error status that has no class of its own."""
+class StatusException(BadRequestException):
+    """The master answered with the error status `status_code`; a class of ours, above those of 0.25.
+
+    There `except APIException` does not catch that somebody is not logged in, or may not do something.
+    """
 
     def __init__(self, message: str, status_code: int, response_error: str | None = None) -> None:
         super().__init__(message)
         self.status_code = status_code
         self.response_error = response_error
+
+
+class APIException(StatusException):
+    """The master answered with an error status that has no class of its own."""
 
 
 class NotFoundException(APIException):
@@ -49,14 +58,14 @@ class NotFoundException(APIException):
         super().__init__(message, status_code, response_error)
 
 
-class ForbiddenException(APIException):
+class ForbiddenException(StatusException):
     """The user is known but may not do this (status 403)."""
 
     def __init__(self, message: str, status_code: int = 403, response_error: str | None = None) -> None:
         super().__init__(f"Forbidden({message})", status_code, response_error)
 
 
-class UnauthenticatedException(APIException):
+class UnauthenticatedException(StatusException):
     """The token is missing, wrong or expired (status 401)."""
 
     def __init__(self, message: str = "", status_code: int = 401, response_error: str | None = None) -> None:
