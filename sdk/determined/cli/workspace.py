@@ -229,9 +229,20 @@ def _show(args: argparse.Namespace, table: Any, records: list[Object], single: b
 
 
 def _workspace_table(workspaces: list[Object]) -> None:
-    headers = ["ID", "Name", "# Projects", "# Experiments", "Archived"]
-    fields = ("id", "name", "numProjects", "numExperiments", "archived")
-    output.table(headers, [[workspace.get(field) for field in fields] for workspace in workspaces])
+    """The columns of 0.25 come first."""
+    agent = ("agentUid", "agentGid", "agentUser", "agentGroup")
+    headers = ["ID", "Name", "# Projects", "Agent Uid", "Agent Gid", "Agent User", "Agent Group"]
+    headers += ["Default Compute Pool", "Default Aux Pool", "# Experiments", "Archived"]
+    rows = [
+        [
+            *(workspace.get(field) for field in ("id", "name", "numProjects")),
+            *((workspace.get("agentUserGroup") or {}).get(field) for field in agent),
+            *(workspace.get(field) for field in ("defaultComputePool", "defaultAuxPool")),
+            *(workspace.get(field) for field in ("numExperiments", "archived")),
+        ]
+        for workspace in workspaces
+    ]
+    output.table(headers, rows)
 
 
 def _project_table(projects: list[Object]) -> None:

@@ -128,6 +128,19 @@ def places(master):
     return master
 
 
+def test_the_columns_of_0_25_come_first(places, det):
+    space = SPACE | {"agentUserGroup": {"agentUid": 7}, "defaultAuxPool": "aux"}
+    places.answer("GET", "/api/v1/workspaces", {"workspaces": [space], "pagination": {"total": 1}})
+    header, _, row = (
+        [cell.strip() for cell in line.split("|")] for line in det("w", "list").out.splitlines()
+    )
+    assert header == [
+        *("ID", "Name", "# Projects", "Agent Uid", "Agent Gid", "Agent User", "Agent Group"),
+        *("Default Compute Pool", "Default Aux Pool", "# Experiments", "Archived"),
+    ]
+    assert row == ["9", "vision", "1", "7", "", "", "", "", "aux", "2", "False"]
+
+
 def test_workspaces(places, det):
     assert "vision" in det("w").out
     assert json.loads(det("workspace", "list", "--json").out) == [SPACE]
