@@ -9,6 +9,7 @@ from determined.cli import formatting, output
 from determined.cli.failure import Failure
 from determined.cli.grammar import Noun, Verb, arg
 from determined.cli.paging import paging_args, read_pages
+from determined.transport import instant
 from determined.transport.identity import in_path
 from determined.transport.rest import Session
 
@@ -35,7 +36,7 @@ def list_models(session: Session, args: argparse.Namespace) -> None:
         params["workspaceNames"] = args.workspace_names.split(",")
     models = read_pages(session, "/api/v1/models", "models", args, params)
     if args.json:
-        output.print_json(models)
+        output.print_json([_as_json(model) for model in models])
     else:
         _show_models(models)
 
@@ -45,9 +46,9 @@ def create(session: Session, args: argparse.Namespace) -> None:
     body = {"name": args.name, "workspaceName": args.workspace_name, "description": args.description}
     made = session.post("/api/v1/models", {key: value for key, value in body.items() if value is not None})
     if args.json:
-        output.print_json(made["model"])
+        output.print_json(_as_json(made["model"]))
     else:
-        _show_models([made["model"]])
+        _show_models([made["model"]], described=True)
 
 
 def describe(session: Session, args: argparse.Namespace) -> None:
@@ -59,9 +60,9 @@ def describe(session: Session, args: argparse.Namespace) -> None:
     else:
         versions = [session.get(f"{path}/versions/{args.version}")["modelVersion"]]
     if args.json:
-        output.print_json({"model": model, "modelVersions": versions})
+        output.print_json({**_as_json(model), "model": model, "modelVersions": versions})
         return
-    _show_models([model])
+    _show_models([model], described=True)
     if versions:
         print()
         _show_versions(versions)
@@ -108,29 +109,46 @@ def _versions(session: Session, path: str) -> Object:
     return answer
 
 
-def _show_models(models: list[Object]) -> None:
-    headers = ["ID", "Name", "Workspace ID", "# of Versions", "Creation Time", "Last Updated Time"]
-    headers += ["Username", "Labels", "Description", "Metadata"]
-    rows = [
-        [
-            model["id"],
-            model["name"],
-            model.get("workspaceId"),
-            model.get("numVersions"),
-            formatting.when(model.get("creationTime")),
-            formatting.when(model.get("lastUpdatedTime")),
-            model.get("username"),
-            formatting.listed(model.get("labels")),
-            model.get("description"),
-            formatting.compact(model.get("metadata")),
-        ]
-        for model in models
+def _as_json(model: Object) -> Object:
+    """The master's answer, and times under the names that 0.25 writes."""
+    times = {"creation_time": "creationTime", "last_updated_time": "lastUpdatedTime"}
+    return {**model, **{ours: _instant(model.get(theirs)) for ours, theirs in times.items()}}
+
+
+def _instant(text: str | None) -> str | None:
+    return instant.parse(text).isoformat() if text else None
+
+
+def _show_models(models: list[Object], described: bool = False) -> None:
+    """The columns of 0.25 come first; there lists have no description."""
+    output.table(_headers(described), [_model_row(model, described) for model in models])
+
+
+def _headers(described: bool) -> list[str]:
+    place = ["Description", "Workspace ID"] if described else ["Workspace ID"]
+    headers = ["ID", "Name", *place, "Creation Time", "Last Updated Time", "Metadata", "# of Versions"]
+    return [*headers, "Username", "Labels", *(() if described else ("Description",))]
+
+
+def _model_row(model: Object, described: bool) -> list[Any]:
+    description = [model.get("description")]
+    return [
+        model["id"],
+        model["name"],
+        *(description if described else ()),
+        model.get("workspaceId"),
+        formatting.when(model.get("creationTime")),
+        formatting.when(model.get("lastUpdatedTime")),
+        formatting.compact(model.get("metadata")),
+        model.get("numVersions"),
+        model.get("username"),
+        formatting.listed(model.get("labels")),
+        *(() if described else description),
     ]
-    output.table(headers, rows)
 
 
 def _show_versions(versions: list[Object]) -> None:
-    headers = ["Version #", "Trial ID", "# of Batches", "Checkpoint UUID", "Validation Metrics", "Metadata"]
+    headers = ["Version #", "Trial ID", "Batch #", "Checkpoint UUID", "Validation Metrics", "Metadata"]
     output.table(headers, [_version_row(version) for version in versions])
 
 

@@ -194,10 +194,11 @@ def _list(kind: Kind) -> Run:
         if args.quiet:
             for entry in tasks:
                 print(entry["id"])
-        elif args.json:
-            output.print_json(tasks)
+            return
+        spaces = {entry["id"]: entry["name"] for entry in session.get("/api/v1/workspaces")["workspaces"]}
+        if args.json:
+            output.print_json([{**one, "workspaceName": spaces.get(one.get("workspaceId"))} for one in tasks])
         else:
-            spaces = {entry["id"]: entry["name"] for entry in session.get("/api/v1/workspaces")["workspaces"]}
             rows = [_row(kind, entry, spaces) for entry in tasks]
             output.table(_headers(kind), rows, as_csv=args.csv)
 

@@ -130,7 +130,7 @@ def delete_workspace(session: Session, args: argparse.Namespace) -> None:
         print("Aborting workspace deletion.")
         return
     session.delete(f"/api/v1/workspaces/{_workspace_id(session, args.workspace_name)}")
-    print(f"Deleted workspace {args.workspace_name}")
+    print(f"Successfully deleted workspace {args.workspace_name}.")
 
 
 def create_project(session: Session, args: argparse.Namespace) -> None:
@@ -189,7 +189,7 @@ def delete_project(session: Session, args: argparse.Namespace) -> None:
         print("Aborting project deletion.")
         return
     session.delete(f"/api/v1/projects/{project_id(session, args)}")
-    print(f"Deleted project {args.project_name}")
+    print(f"Successfully deleted project {args.project_name}.")
 
 
 def _switch(noun: str, verb: str) -> Run:
@@ -199,7 +199,8 @@ def _switch(noun: str, verb: str) -> Run:
         else:
             path = f"/api/v1/projects/{project_id(session, args)}"
         session.post(f"{path}/{verb}")
-        print(f"{verb.capitalize()}d {noun} {getattr(args, f'{noun}_name')}")
+        done = {"archive": "archived", "unarchive": "un-archived"}[verb]
+        print(f"Successfully {done} {noun} {getattr(args, f'{noun}_name')}.")
 
     return run
 

@@ -160,8 +160,8 @@ def test_workspaces(places, det):
     assert places.asked("POST", "/api/v1/workspaces")[1].json == {"name": "vision"} | own
     for wrong in ((), ("--checkpoint-storage-config", "[1]"), ("--checkpoint-storage-config", "{")):
         assert det("workspace", "edit", "vision", *wrong).status == 1
-    assert det("w", "archive", "vision").out == "Archived workspace vision\n"
-    assert det("w", "delete", "vision", "--yes").out == "Deleted workspace vision\n"
+    assert det("w", "archive", "vision").out == "Successfully archived workspace vision.\n"
+    assert det("w", "delete", "vision", "--yes").out == "Successfully deleted workspace vision.\n"
     assert det("w", "describe", "nowhere").status == 1
 
 
@@ -182,7 +182,7 @@ def test_projects(places, det, monkeypatch):
     assert json.loads(det("p", "list-experiments", "vision", "digits", "--json").out) == [one]
     assert det("p", "edit", "vision", "digits", "--new_name", "n").status == 0
     assert places.asked("PATCH", "/api/v1/projects/11")[0].json == {"name": "n"}
-    assert det("p", "unarchive", "vision", "digits").out == "Unarchived project digits\n"
+    assert det("p", "unarchive", "vision", "digits").out == "Successfully un-archived project digits.\n"
     monkeypatch.setattr("builtins.input", lambda: "n")
     assert "Aborting" in det("p", "delete", "vision", "digits").out
     assert det("p", "delete", "vision", "digits", "--yes").status == 0
@@ -205,10 +205,33 @@ def models(master):
     return master
 
 
+def test_models_have_the_columns_and_the_names_of_0_25(models, det):
+    whole = MODEL | {"creationTime": "2026-01-01T00:00:00Z", "lastUpdatedTime": "2026-01-02T00:00:00Z"}
+    models.answer("GET", "/api/v1/models", {"models": [whole], "pagination": {"total": 1}})
+    models.answer("GET", "/api/v1/models/mnist", {"model": whole})
+    listed, described = (
+        [cell.strip() for cell in det("m", *words).out.splitlines()[0].split("|")]
+        for words in (["list"], ["describe", "mnist"])
+    )
+    assert listed[:6] == [
+        *("ID", "Name", "Workspace ID", "Creation Time", "Last Updated Time", "Metadata"),
+    ]
+    assert described[:7] == [
+        *("ID", "Name", "Description", "Workspace ID", "Creation Time", "Last Updated Time", "Metadata"),
+    ]
+    for words in (["list"], ["describe", "mnist"]):
+        told = json.loads(det("m", *words, "--json").out)
+        one = told[0] if isinstance(told, list) else told
+        assert one["creation_time"] == "2026-01-01T00:00:00+00:00"
+        assert one["last_updated_time"] == "2026-01-02T00:00:00+00:00"
+        assert one["name"] == "mnist"
+
+
 def test_models(models, places, det):
     assert "mnist" in det("m").out
     words = ("--sort-by", "name", "--order-by", "desc", "-w", "a,b", "--json")
-    assert json.loads(det("model", "list", *words).out) == [MODEL]
+    times = {"creation_time": "2026-01-01T00:00:00+00:00", "last_updated_time": None}
+    assert json.loads(det("model", "list", *words).out) == [MODEL | times]
     query = models.calls[-1].query
     assert (query["sortBy"], query["orderBy"]) == (["SORT_BY_NAME"], ["ORDER_BY_DESC"])
     assert query["workspaceNames"] == ["a", "b"]
@@ -216,7 +239,7 @@ def test_models(models, places, det):
     assert models.asked("POST", "/api/v1/models")[0].json == {"name": "mnist", "workspaceName": "vision"}
     assert "u-1" in det("m", "describe", "mnist").out
     told = json.loads(det("m", "describe", "mnist", "--version", 2, "--json").out)
-    assert told == {"model": MODEL, "modelVersions": [VERSION]}
+    assert told == MODEL | times | {"model": MODEL, "modelVersions": [VERSION]}
     assert "version 2 of model mnist" in det("m", "register-version", "mnist", "u-1").out
     assert models.asked("POST", "/api/v1/models/mnist/versions")[0].json == {"checkpointUuid": "u-1"}
     told = json.loads(det("m", "register-version", "mnist", "u-1", "--json").out)

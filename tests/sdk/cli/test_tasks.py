@@ -133,8 +133,8 @@ def test_list_and_end_commands(commands, det):
         "id,username,description,state,exitStatus,resourcePool,workspaceName",
         "c-1,ann,a command,RUNNING,,default,vision",
     ]
-    assert det("cmd", "ls", "-a", "--json").status == 0
-    assert commands.calls[-1].query == {}
+    assert json.loads(det("cmd", "ls", "-a", "--json").out)[0]["workspaceName"] == "vision"
+    assert commands.asked("GET", "/api/v1/commands")[-1].query == {}
     assert det("cmd", "ls", "-a", "-q", "-w", "vision").status == 0
     assert commands.calls[-1].query == {"workspaceId": ["9"]}
     assert det("cmd", "kill", "c").out == "Killed command c-1\n"
