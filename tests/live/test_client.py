@@ -199,7 +199,7 @@ def test_users(cluster):
     with pytest.raises(ForbiddenException):
         client.Determined(user="anna", password="second").create_user("bob", admin=False)
     ann.deactivate()
-    with pytest.raises(APIException):
+    with pytest.raises(ForbiddenException, match="not active"):
         client.Determined(user="anna", password="second").whoami()
     ann.activate()
 
