@@ -76,9 +76,13 @@ class Child:
 
     async def _run_once(self, wish: Wish) -> None:
         with self.program.log.open("ab") as output:
-            self._process = await self._started(dict(self.program.environment) | wish.settings, output)
-        self._on_start(self.program.name, self._process.pid)
-        await self._process.wait()
+            process = await self._started(dict(self.program.environment) | wish.settings, output)
+        self._process = process
+        self._on_start(self.program.name, process.pid)
+        # Meanwhile somebody may have wanted it gone, or otherwise.
+        if self._stopping or self._wish(self.program.name) != wish:
+            await _end(process)
+        await process.wait()
 
     async def _started(
         self, environment: dict[str, str], output: IO[bytes]
@@ -100,29 +104,31 @@ class Child:
         )
 
     async def stop(self) -> None:
-        """Ask the program to end; kill it when it does not."""
+        """Ask the program to end; kill it when it does not. One that is about to start ends once it has."""
         self._stopping = True
         await self.end()
 
     async def end(self) -> None:
-        """Have the program end, and start again unless it is to stop; kill it when it does not end."""
-        process = self._process
-        if process is None or process.returncode is not None:
-            return
-        with contextlib.suppress(ProcessLookupError):
-            process.terminate()
-        try:
-            async with asyncio.timeout(STOP_PATIENCE_S):
-                await process.wait()
-        except TimeoutError:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
+        """Have the program end if it runs, and start again unless it is to stop; kill it when it does not."""
+        if self._process is not None and self._process.returncode is None:
+            await _end(self._process)
 
     def reload(self) -> None:
         """Ask the program, if it runs, to read its files anew; it must know SIGHUP."""
         if self._process is not None and self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.send_signal(signal.SIGHUP)
+
+
+async def _end(process: asyncio.subprocess.Process | Forked) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        process.terminate()
+    try:
+        async with asyncio.timeout(STOP_PATIENCE_S):
+            await process.wait()
+    except TimeoutError:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
 
 
 def tell(text: str) -> None:

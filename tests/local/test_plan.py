@@ -112,6 +112,64 @@ def test_a_program_is_stopped_and_started_with_other_settings(tmp_path):
     assert not any(is_alive(pid) for pid in pids)
 
 
+class SlowToStart:
+    """Starts programs as forks would, and has each wait until it may be there."""
+
+    def __init__(self):
+        self.asked, self.go, self.environments = asyncio.Event(), asyncio.Event(), []
+
+    def takes(self, command, environment):
+        return "it"
+
+    async def start(self, module, environment, output):
+        self.environments.append(environment)
+        process = await asyncio.create_subprocess_exec("sleep", "600")
+        self.asked.set()
+        await self.go.wait()
+        return process
+
+
+@pytest.mark.live
+def test_who_is_stopped_while_it_is_being_started_ends(tmp_path):
+    home, pids = Home("test", tmp_path), []
+    program = Program("it", ["sleep", "600"], {}, tmp_path / "log")
+
+    async def story():
+        slow = SlowToStart()
+        child = Child(program, lambda name, pid: pids.append(pid), home.wish, slow)
+        keeping = asyncio.create_task(child.keep_running())
+        await slow.asked.wait()
+        await child.stop()
+        slow.go.set()
+        await asyncio.wait_for(keeping, DEADLINE_S)
+
+    asyncio.run(story())
+    assert len(pids) == 1
+    assert not any(is_alive(pid) for pid in pids)
+
+
+@pytest.mark.live
+def test_a_wish_that_comes_while_it_is_being_started_is_heeded(tmp_path):
+    home, pids = Home("test", tmp_path), []
+    program = Program("it", ["sleep", "600"], {}, tmp_path / "log")
+
+    async def story():
+        slow = SlowToStart()
+        child = Child(program, lambda name, pid: pids.append(pid), home.wish, slow)
+        keeping = asyncio.create_task(child.keep_running())
+        await slow.asked.wait()
+        slow.asked.clear()
+        home.ask("it", Wish(settings={"WORD": "hello"}))
+        slow.go.set()
+        await asyncio.wait_for(slow.asked.wait(), DEADLINE_S)
+        await child.stop()
+        await asyncio.wait_for(keeping, DEADLINE_S)
+        assert [one.get("WORD") for one in slow.environments] == [None, "hello"]
+
+    asyncio.run(story())
+    assert not any(is_alive(pid) for pid in pids)
+
+
 @pytest.mark.parametrize(("host", "temporary"), [("127.0.0.1", True), ("192.0.2.1", False)])
 def test_where_the_platform_may_read_and_delete(tmp_path, host, temporary):
     home = Home("test", tmp_path / "data")
