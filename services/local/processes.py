@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from services.kit import host_processes
+from services.kit import host_processes, subprocesses
 from services.local.forks import Forked, Forks, NotForked
 from services.local.home import Wish
 
@@ -93,7 +93,7 @@ class Child:
                 return await self._forks.start(module, environment, output)
             except NotForked as error:
                 tell(f"{self.program.name} is started by itself: {error}")
-        return await asyncio.create_subprocess_exec(
+        return await subprocesses.start(
             *self.program.command,
             env=environment,
             stdin=asyncio.subprocess.DEVNULL,
