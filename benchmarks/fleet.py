@@ -30,6 +30,7 @@ from det_contracts.events.scheduler import PoolSettings
 from det_contracts.queries import Jobs
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
 from services.kit.rules import Call
+from services.kit.task_ending import end
 from services.scheduler import queries
 from tests.fixtures.three_brokers import ThreeBrokers
 
@@ -140,8 +141,7 @@ async def scheduler(folder: Path) -> AsyncIterator[Cluster]:
         task = asyncio.create_task(cluster.runner.run())
         await cluster.runner.ready.wait()
         yield cluster
-        task.cancel()
-        await asyncio.wait([task])
+        await end(task)
         await client.close()
     finally:
         brokers.close()

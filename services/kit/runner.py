@@ -45,6 +45,7 @@ from services.kit.roots import PageFault
 from services.kit.rounds import NOTHING, Decided, Outcome, Round, Rounds
 from services.kit.rules import Call, Key, Rules, every_key
 from services.kit.snapshot_store import DatabaseSaver, Saver
+from services.kit.task_ending import go_on_unless_ended
 from services.kit.trace_context import CURRENT, Trail
 
 if TYPE_CHECKING:
@@ -267,6 +268,7 @@ class Runner(Generic[S]):
     async def _fold_for_ever(self, stream: str, feed: Feed) -> None:
         read = self.rules.decode.get(stream, read_event)
         while True:
+            go_on_unless_ended()
             batch = await feed.batch()
             *parts, last = _portions(batch.messages)
             for part in parts:
@@ -353,6 +355,7 @@ class Runner(Generic[S]):
 
     async def _decide_for_ever(self) -> None:
         while True:
+            go_on_unless_ended()
             if not self._wake.is_set():
                 await self._wait_for_cause()
             self._wake.clear()

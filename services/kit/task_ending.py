@@ -28,6 +28,18 @@ async def end(*works: asyncio.Future[Any]) -> None:
         raise
 
 
+def go_on_unless_ended() -> None:
+    """For whoever has asked the broker, when it has answered; a loop around that, in each of its rounds.
+
+    Raises:
+        asyncio.CancelledError: This task was cancelled, and what it waited for has swallowed that. A task
+            group that ends cancels its tasks once, and would wait for this one for ever.
+    """
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
+
+
 def end_soon(*works: asyncio.Future[Any]) -> None:
     """The same, without waiting for it."""
     for work in works:

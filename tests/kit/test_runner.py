@@ -1,6 +1,7 @@
 """The runner: fold, react, append; over the in-memory log, with a service of two rules."""
 
 import asyncio
+import contextlib
 import random
 from dataclasses import dataclass, field
 
@@ -121,6 +122,37 @@ def test_what_is_stated_is_answered_through_the_log():
         assert decided(log)[0].cause == "ask-1-3.0-"
         kinds = [type(codec.decode(m.body, 1).event) for m in log.streams[subjects.CONTROL]]
         assert kinds.count(Decision) == 2
+
+    asyncio.run(work())
+
+
+class Swallowing(MemoryLog):
+    """Its answer comes together with the end of who asked, as in a request of the broker's client."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked = asyncio.Event()
+
+    async def append_batch(self, drafts, *, fence):
+        position = await super().append_batch(drafts, fence=fence)
+        self.asked.set()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        return position
+
+
+def test_who_ends_it_while_a_decision_is_answered_does_end_it():
+    async def work():
+        log = Swallowing()
+        runner = Runner(RULES, log, InMemory(State))
+        task = asyncio.create_task(runner.run())
+        await log.append(ask(1))
+        await asyncio.wait_for(log.asked.wait(), 60)
+        task.cancel()
+        done, _ = await asyncio.wait([task], timeout=10)
+        for left in asyncio.all_tasks() - {asyncio.current_task()}:
+            left.cancel()
+        assert done
 
     asyncio.run(work())
 
