@@ -1,12 +1,18 @@
-"""The client library, made to read whatever strangers write beside their messages: subjects and headers.
+"""The client library, made to read whatever strangers write, and to let go of a request when it is told to.
+
+Strangers write beside their messages: subjects and headers.
 
 The broker passes both on as they came, and takes nearly anything for them. The library's own reader raises
 for some of it, and with that ends its loop: a process hears nothing until the broker is given up as silent,
 and again as soon as it meets the same message in a stream.
+
+In Python 3.11 a request of the library swallows a cancellation that comes together with its answer. Who is
+cancelled once, as the tasks of a group are, would go on for ever.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Any
 
@@ -30,7 +36,17 @@ parser.HMSG_RE = re.compile(
 
 
 class TolerantClient(Client):
-    """A connection that no subject and no header ends."""
+    """A connection that no subject and no header ends, and whose requests end when they are cancelled."""
+
+    async def request(self, *asked: Any, **options: Any) -> Msg:
+        """As the base class, which all that JetStream is asked goes through, too."""
+        task = asyncio.current_task()
+        told = task.cancelling() if task else 0
+        answer: Msg = await super().request(*asked, **options)
+        # Who was cancelled before may ask: it lets go of what it holds.
+        if task and task.cancelling() > told:
+            raise asyncio.CancelledError
+        return answer
 
     async def _process_headers(self, headers: bytes | None) -> dict[str, str] | None:
         return read_headers(headers) if headers else None

@@ -13,8 +13,6 @@ import msgspec
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
-from services.kit.task_ending import go_on_unless_ended
-
 API_TIMEOUT_S = 5.0
 TRY_S = 2.0
 PATIENCE_S = 30.0
@@ -32,7 +30,6 @@ async def ask(
 ) -> dict[str, Any]:
     """Call JetStream once; returns what it answers, refusals included. Raises what `AWAY` lists."""
     reply = await connection.request(f"$JS.API.{subject}", msgspec.json.encode(body), timeout=timeout_s)
-    go_on_unless_ended()
     answer: dict[str, Any] = msgspec.json.decode(reply.data)
     return answer
 

@@ -19,7 +19,6 @@ from nats.js.kv import KeyValue
 from det_contracts import subjects
 from services.kit.jetstream_api import ask_until_answered
 from services.kit.log_jetstream import ensure_stream
-from services.kit.task_ending import go_on_unless_ended
 
 BUCKET = subjects.LEASES
 TTL_S = 2.0
@@ -51,7 +50,6 @@ class Lease:
         renewed = loop.time()
         try:
             while True:
-                go_on_unless_ended()
                 pause = RENEW_S
                 try:
                     async with asyncio.timeout(CLAIM_S):

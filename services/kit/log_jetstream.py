@@ -46,7 +46,6 @@ from services.kit.log import (
     TooLarge,
 )
 from services.kit.stream_check import way_out
-from services.kit.task_ending import go_on_unless_ended
 from services.kit.trace_context import HEADER
 
 NEVER_PURGED = 10110
@@ -153,7 +152,6 @@ class JetStreamLog:
             reply = await self._connection.request(subject, body, timeout=ACK_TIMEOUT_S, headers=headers)
         except AWAY as error:
             raise OutcomeUnknown(f"no answer for {subject}: {error!r}") from error
-        go_on_unless_ended()
         ack = msgspec.json.decode(reply.data, type=Ack)
         self._note(subject, ack.error)
         if ack.error is None:

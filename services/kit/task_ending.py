@@ -1,7 +1,7 @@
 """Tasks that are to end, and do.
 
 One cancellation is not enough: in Python 3.11 `asyncio.wait_for` swallows one that comes at the same moment
-as what it waits for. We do not use it, but the broker's client does, in each request.
+as what it waits for. We do not use it, but libraries do.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ async def end(*works: asyncio.Future[Any]) -> None:
 
 
 def go_on_unless_ended() -> None:
-    """For whoever has asked the broker, when it has answered; a loop around that, in each of its rounds.
+    """For a loop around what may swallow a cancellation, in each of its rounds.
 
     Raises:
         asyncio.CancelledError: This task was cancelled, and what it waited for has swallowed that. A task

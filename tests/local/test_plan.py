@@ -129,45 +129,42 @@ class SlowToStart:
         return process
 
 
+@contextlib.asynccontextmanager
+async def being_started(folder):
+    """A child that is just being started; with what starts it, its home, and the processes it has had."""
+    home, pids, slow = Home("test", folder), [], SlowToStart()
+    program = Program("it", ["sleep", "600"], {}, folder / "log")
+    child = Child(program, lambda name, pid: pids.append(pid), home.wish, slow)
+    keeping = asyncio.create_task(child.keep_running())
+    await asyncio.wait_for(slow.asked.wait(), DEADLINE_S)
+    yield child, slow, home, pids
+    await asyncio.wait_for(keeping, DEADLINE_S)
+    assert not any(is_alive(pid) for pid in pids)
+
+
 @pytest.mark.live
 def test_who_is_stopped_while_it_is_being_started_ends(tmp_path):
-    home, pids = Home("test", tmp_path), []
-    program = Program("it", ["sleep", "600"], {}, tmp_path / "log")
-
     async def story():
-        slow = SlowToStart()
-        child = Child(program, lambda name, pid: pids.append(pid), home.wish, slow)
-        keeping = asyncio.create_task(child.keep_running())
-        await slow.asked.wait()
-        await child.stop()
-        slow.go.set()
-        await asyncio.wait_for(keeping, DEADLINE_S)
+        async with being_started(tmp_path) as (child, slow, _, pids):
+            await child.stop()
+            slow.go.set()
+        assert len(pids) == 1
 
     asyncio.run(story())
-    assert len(pids) == 1
-    assert not any(is_alive(pid) for pid in pids)
 
 
 @pytest.mark.live
 def test_a_wish_that_comes_while_it_is_being_started_is_heeded(tmp_path):
-    home, pids = Home("test", tmp_path), []
-    program = Program("it", ["sleep", "600"], {}, tmp_path / "log")
-
     async def story():
-        slow = SlowToStart()
-        child = Child(program, lambda name, pid: pids.append(pid), home.wish, slow)
-        keeping = asyncio.create_task(child.keep_running())
-        await slow.asked.wait()
-        slow.asked.clear()
-        home.ask("it", Wish(settings={"WORD": "hello"}))
-        slow.go.set()
-        await asyncio.wait_for(slow.asked.wait(), DEADLINE_S)
-        await child.stop()
-        await asyncio.wait_for(keeping, DEADLINE_S)
+        async with being_started(tmp_path) as (child, slow, home, _):
+            slow.asked.clear()
+            home.ask("it", Wish(settings={"WORD": "hello"}))
+            slow.go.set()
+            await asyncio.wait_for(slow.asked.wait(), DEADLINE_S)
+            await child.stop()
         assert [one.get("WORD") for one in slow.environments] == [None, "hello"]
 
     asyncio.run(story())
-    assert not any(is_alive(pid) for pid in pids)
 
 
 @pytest.mark.parametrize(("host", "temporary"), [("127.0.0.1", True), ("192.0.2.1", False)])

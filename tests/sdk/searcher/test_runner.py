@@ -101,11 +101,20 @@ def keys(master):
     return [call.headers["Idempotency-Key"] for call in master.asked("POST", "/api/v1/experiments")]
 
 
+def run_until_it_is_killed(folder, monkeypatch):
+    """The experiment has been created, and nothing is kept of that."""
+
+    def save(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(OneTrial, "save", save)
+        with pytest.raises(KeyboardInterrupt):
+            run(folder)
+
+
 def test_who_was_stopped_before_it_kept_what_it_created_creates_nothing_twice(master, tmp_path, monkeypatch):
-    killed = pytest.raises(KeyboardInterrupt)
-    with monkeypatch.context() as patch, killed:
-        patch.setattr(OneTrial, "save", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
-        run(tmp_path)
+    run_until_it_is_killed(tmp_path, monkeypatch)
     tell(master, [INITIAL], [DONE])
     run(tmp_path)
     first, again = keys(master)
@@ -119,10 +128,7 @@ def test_who_was_stopped_before_it_kept_what_it_created_creates_nothing_twice(ma
 
 
 def test_another_configuration_is_another_experiment(master, tmp_path, monkeypatch):
-    killed = pytest.raises(KeyboardInterrupt)
-    with monkeypatch.context() as patch, killed:
-        patch.setattr(OneTrial, "save", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
-        run(tmp_path)
+    run_until_it_is_killed(tmp_path, monkeypatch)
     tell(master, [INITIAL], [DONE])
     searcher.LocalSearchRunner(OneTrial(), tmp_path).run({"name": "y", "searcher": {"name": "custom"}})
     assert len(set(keys(master))) == 2

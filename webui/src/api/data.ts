@@ -4,7 +4,7 @@ import { keepPreviousData, type QueryClient, type QueryKey, useMutation, useQuer
 import { useCallback, useRef } from "react";
 
 import { get, send, stream } from "./client";
-import { useTopics } from "./live";
+import { outages, useTopics } from "./live";
 import type { User } from "./types";
 
 /** Questions that will be asked again, but wait for an answer that is on its way: it may be older than the change. */
@@ -26,17 +26,16 @@ export function afresh(client: QueryClient, queryKey: QueryKey): Promise<void> {
 }
 
 const REST_SHARE = 2;
-const MOST_REST_MS = 5000;
 const wait = (ms: number) => new Promise((go) => setTimeout(go, ms));
 
-/** How long to ask nothing after a round that took so long; at least `rest`. All in milliseconds. */
-export const restAfter = (took: number, rest: number) => Math.max(rest, Math.min(took * REST_SHARE, MOST_REST_MS));
+/** How long to ask nothing after a round that took so long, in milliseconds; `away`: the server was, for a part of it. */
+export const restAfter = (took: number, rest: number, away: boolean) => (away ? rest : Math.max(rest, took * REST_SHARE));
 
 /**
  * Asks questions again when one of the topics has changed: one round at a time, and one more if something changed meanwhile. So an
  * answer that takes longer than the next change is shown all the same. `rest` is the least time between two, in milliseconds; after
- * answers that take long it is longer, so that neither the cluster nor the page is kept busy by them all the time. It has a bound: how
- * long a server that was away did not answer says nothing of how long its next answer takes.
+ * answers that take long it is longer, so that neither the cluster nor the page is kept busy by them all the time. How long a server
+ * that was away did not answer says nothing of that.
  */
 export function useAgain(topics: string[], questions: QueryKey[], rest = 0) {
   const client = useQueryClient();
@@ -50,8 +49,9 @@ export function useAgain(topics: string[], questions: QueryKey[], rest = 0) {
     while (now.changed) {
       now.changed = false;
       const began = performance.now();
+      const before = outages();
       await Promise.all(now.questions.map((one) => afresh(client, one)));
-      await wait(restAfter(performance.now() - began, rest));
+      await wait(restAfter(performance.now() - began, rest, before.now || outages().many !== before.many));
     }
     now.busy = false;
   }, [client, rest]);

@@ -27,13 +27,14 @@ class Stream {
 const opened = () => Stream.made.map(({ url }) => Object.fromEntries(new URL(url, "http://x").searchParams));
 const settle = () => vi.advanceTimersByTime(60);
 let subscribe: typeof import("./live").subscribe;
+let outages: typeof import("./live").outages;
 
 beforeEach(async () => {
   vi.useFakeTimers();
   vi.resetModules();
   vi.stubGlobal("EventSource", Stream);
   Stream.made = [];
-  ({ subscribe } = await import("./live"));
+  ({ subscribe, outages } = await import("./live"));
 });
 afterEach(() => vi.unstubAllGlobals());
 
@@ -66,6 +67,18 @@ test("a stream that was given up is taken up where it ended", () => {
   Stream.made[0]!.breaks();
   vi.advanceTimersByTime(5000);
   expect(opened()[1]).toEqual({ topics: "users", after: "7" });
+});
+
+test("outages are counted, however often they are met while one lasts", () => {
+  subscribe(["users"], () => {});
+  settle();
+  expect(outages()).toEqual({ many: 0, now: false });
+  Stream.made[0]!.breaks();
+  Stream.made[0]!.breaks();
+  expect(outages()).toEqual({ many: 1, now: true });
+  vi.advanceTimersByTime(5000);
+  Stream.made[1]!.says("8", "users");
+  expect(outages()).toEqual({ many: 1, now: false });
 });
 
 test("whoever has left is told no more, and the stream ends with the last", () => {

@@ -17,8 +17,11 @@ let timer: ReturnType<typeof setTimeout> | undefined;
 let lostAt: Date | null = null;
 const watchers = new Set<Listener>();
 
+let outagesSoFar = 0;
+
 function setLost(at: Date | null) {
   if ((lostAt === null) === (at === null)) return;
+  if (at) outagesSoFar += 1;
   lostAt = at;
   watchers.forEach((tell) => tell());
 }
@@ -78,6 +81,9 @@ export function useTopics(topics: string[], onChange: Listener) {
   const key = topics.join(",");
   useEffect(() => (key ? subscribe(key.split(","), onChange) : undefined), [key, onChange]);
 }
+
+/** How often the stream has broken so far, and whether it is broken now. */
+export const outages = () => ({ many: outagesSoFar, now: lostAt !== null });
 
 /** Since when the stream is broken; null while it works. */
 export function useLost(): Date | null {

@@ -54,7 +54,8 @@ test("a browser that calls itself offline asks all the same: the cluster may be 
 });
 
 test("a round that took long because the server was away is not followed by a rest of minutes", () => {
-  expect(restAfter(60_000, 1000)).toBe(5000);
-  expect(restAfter(800, 1000)).toBe(1600);
-  expect(restAfter(10, 3000)).toBe(3000);
+  expect(restAfter(60_000, 1000, true)).toBe(1000);
+  expect(restAfter(60_000, 1000, false)).toBe(120_000);
+  expect(restAfter(800, 1000, false)).toBe(1600);
+  expect(restAfter(10, 3000, false)).toBe(3000);
 });

@@ -1,5 +1,5 @@
 import { type Reason, useHealth } from "../api/health";
-import { exact } from "./format";
+import { exact, sentence } from "./format";
 
 const SHOWN = 2;
 const HEADS = {
@@ -14,11 +14,9 @@ function moment(at: Date): string {
   return today ? at.toLocaleTimeString("en-GB") : at.toLocaleString("en-GB");
 }
 
-const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
-
 const Line = ({ reason }: { reason: Reason }) => (
   <li>
-    {reason.condition === "nobody_leads" ? capital(reason.message) : `${capital(reason.program)}: ${reason.message}`}, since{" "}
+    {reason.condition === "nobody_leads" ? sentence(reason.message) : `${sentence(reason.program)}: ${reason.message}`}, since{" "}
     <time dateTime={reason.since} title={exact(reason.since)}>
       {moment(new Date(reason.since))}
     </time>

@@ -9,6 +9,7 @@ import type { Experiment, LogLine, Trial } from "../../api/types";
 import { useExperimentMenu } from "../../lists/acts";
 import { MoveDialog } from "../../lists/move";
 import { field, type Node } from "../../lists/query";
+import { sentence } from "../../parts/format";
 import { Button, LinkButton } from "../../ui/button";
 import { Card } from "../../ui/card";
 import { Menu } from "../../ui/menu";
@@ -36,7 +37,6 @@ interface Cause {
 
 /** Whether its words say more than the line itself does. */
 const isSaid = ({ words, said }: Cause) => words !== "" && !said.log.includes(words);
-const sentence = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** Experiments that failed at the same line, the last one first. */
 interface Group {

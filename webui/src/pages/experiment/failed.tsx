@@ -1,5 +1,6 @@
 import { Link } from "react-router";
 
+import { sentence } from "../../parts/format";
 import { Note } from "../../ui/card";
 import type { Why } from "./cause";
 
@@ -10,7 +11,7 @@ export const FailedNote = ({ why, trial, reason }: { why: Why | null; trial?: nu
       {why?.who ?? "It failed"}
       {trial === undefined ? "" : `, trial ${trial}`}.
     </b>{" "}
-    {reason && `${reason.charAt(0).toUpperCase()}${reason.slice(1)}.`}
+    {reason && `${sentence(reason)}.`}
     {why && why.line !== reason && why.line && (
       <Link className="cause-line" to={why.to} title={why.line} data-tip="Open log at the cause">
         <code>{why.line}</code>
