@@ -110,6 +110,7 @@ async def whole(connection, stream):
     return await replicas(connection, stream) == 3
 
 
+@pytest.mark.full
 def test_a_cluster_goes_from_one_replica_to_three_and_back(three_brokers):
     async def work():
         connection = await three_brokers.connect()

@@ -73,6 +73,7 @@ def answers(cluster, id):
     )
 
 
+@pytest.mark.full
 def test_a_log_that_is_moved_while_a_cluster_works_answers_as_before(cluster, tmp_path):
     first = experiment(cluster, tmp_path / "first")
 

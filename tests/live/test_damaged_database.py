@@ -72,6 +72,7 @@ def test_files_that_are_damaged_at_the_start_are_made_again(cluster):
         assert len(aside(file_of(cluster, owner), COMPANIONS)) == 1
 
 
+@pytest.mark.full
 @pytest.mark.expected_log("database.damaged|[Mm]alformed|Damaged", reason="that is what was done to it")
 @pytest.mark.parametrize(("owner", "table"), [("gateway", "experiments"), ("metrics", "log_chunks")])
 def test_damage_that_is_met_later_ends_the_service_and_the_next_start_makes_it_again(cluster, owner, table):

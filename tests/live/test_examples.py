@@ -19,6 +19,7 @@ def weight(trial):
     return trial["bestValidation"]["metrics"]["avgMetrics"]["weight"]
 
 
+@pytest.mark.full
 def test_core_api_stages(cluster, tmp_path):
     folder = copied("core_api", tmp_path)
     script = folder / "2_checkpoints.py"

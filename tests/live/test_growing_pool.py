@@ -37,6 +37,7 @@ def agents(cluster):
     return {agent["id"] for agent in cluster.get("agents")["agents"]}
 
 
+@pytest.mark.full
 def test_a_pool_grows_from_nothing_for_a_search_and_shrinks_again(local_cluster, tmp_path):
     (tmp_path / "pools.yaml").write_text(POOLS)
     (tmp_path / "train.py").write_text(SCRIPT)

@@ -94,6 +94,7 @@ def test_a_service_that_is_stopped_is_missed_by_all_and_goes_on_when_it_may(clus
     assert {name: cluster.pid(name) for name in cluster.names()} == before
 
 
+@pytest.mark.full
 @pytest.mark.expected_log(rf"process\.stuck .*event loop|{DUMP}", reason="it says why it ends")
 def test_one_whose_loop_never_comes_back_ends_and_is_started_again(cluster):
     before = cluster.pid(HANGS)

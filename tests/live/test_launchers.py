@@ -76,6 +76,7 @@ def test_torch_over_two_workers(two_workers, tmp_path):
 FULL = pytest.mark.full
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "victim", ["worker", pytest.param("wrap_rank", marks=FULL), pytest.param("entrypoint", marks=FULL)]
 )

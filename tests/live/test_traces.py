@@ -40,6 +40,7 @@ def ancestors(collector, span):
     return chain[::-1]
 
 
+@pytest.mark.full
 def test_one_trace_from_the_request_to_the_first_line(local_cluster, collector, tmp_path):
     variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_BSP_SCHEDULE_DELAY": "50"}
     cluster = local_cluster(settings=variables)

@@ -79,6 +79,7 @@ class Page:
         return None
 
 
+@pytest.mark.full
 def test_a_search_is_submitted_watched_and_ends_while_either_gateway_is_killed(gateways, submitted):
     cluster, (experiment, gate) = gateways.cluster, submitted
     topic = f"experiment.{experiment.id}"

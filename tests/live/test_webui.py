@@ -79,6 +79,7 @@ def test_pause_activate_fork_and_kill_as_from_the_command(cluster, page, example
     expect(page.get_by_text("killed by determined").first).to_be_visible()
 
 
+@pytest.mark.full
 def test_a_single_trial_is_shown_on_the_page_of_its_experiment(cluster, page, examples):
     (examples / "short.yaml").write_text(LONG.replace("5000", "50"))
     id = cluster.create("short.yaml", examples)
@@ -133,6 +134,7 @@ def test_from_the_dashboard_to_the_line_that_explains_a_failure(cluster, page, t
 PLACES = (("e", "Experiments"), ("c", "Agents"), ("q", "Queue"), ("m", "Models"))
 
 
+@pytest.mark.full
 def test_who_goes_elsewhere_asks_again_only_for_what_has_changed(cluster, page, examples):
     asked = []
     page.on("request", lambda request: asked.append(request.url))
@@ -156,6 +158,7 @@ def test_keys_lead_to_places(page):
         expect(page.get_by_role("heading", name=heading, level=1)).to_be_visible()
 
 
+@pytest.mark.full
 def test_the_palette_leads_to_what_has_a_name_and_titles_say_where_one_is(cluster, page, examples):
     id = cluster.create("1_metrics.yaml", examples, "--config", "name=by-its-name")
     expect(page).to_have_title("Dashboard · Steadfast")
@@ -178,6 +181,7 @@ def test_the_palette_leads_to_what_has_a_name_and_titles_say_where_one_is(cluste
     expect(page.get_by_role("main").get_by_role("link", name="Experiments")).to_be_visible()
 
 
+@pytest.mark.full
 def test_what_was_done_from_a_list_is_taken_back(cluster, page, examples):
     (examples / "long.yaml").write_text(LONG.replace("takes-long", "taken-back"))
     id = cluster.create("long.yaml", examples)

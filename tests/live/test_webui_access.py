@@ -51,6 +51,7 @@ def test_an_api_token_is_made_shown_once_and_revoked(cluster, page):
     assert status(cluster, token) == 401
 
 
+@pytest.mark.full
 def test_one_logs_out_elsewhere_from_here(cluster, page):
     page.get_by_role("link", name="Sessions").click()
     sessions = page.get_by_role("table", name="Sessions")

@@ -57,6 +57,7 @@ def test_one_finds_who_did_what(page):
     expect(page.get_by_text("Nothing fits.")).to_be_visible()
 
 
+@pytest.mark.full
 def test_all_of_it_is_taken_away(page):
     page.get_by_label("kind").select_option("logins and log-outs")
     expect(page.get_by_role("table", name="Audit")).to_contain_text("logged in")
@@ -83,6 +84,7 @@ PARKED = {
 }
 
 
+@pytest.mark.full
 def test_an_operator_has_a_service_look_again_at_what_it_parked(page):
     # What is parked is a fault that no command brings about; asking again is the real thing.
     page.route("**/api/v1/master/parked", lambda route: route.fulfill(json=PARKED))

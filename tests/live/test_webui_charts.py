@@ -219,6 +219,7 @@ def test_three_thousand_metrics_leave_the_page_light(cluster, signed_in, long_ru
 # -- check 4
 
 
+@pytest.mark.full
 def test_a_link_shows_the_same_to_a_colleague(cluster, signed_in, search):
     page = signed_in(cluster)
     page.goto(f"/det/experiments/{search}/overview")
@@ -234,6 +235,7 @@ def test_a_link_shows_the_same_to_a_colleague(cluster, signed_in, search):
     same(page, signed_in(cluster), ["figure[aria-label=loss]"])
 
 
+@pytest.mark.full
 def test_the_view_of_a_search_is_in_its_link(cluster, signed_in, search):
     page = signed_in(cluster)
     page.goto(f"/det/experiments/{search}/hyperparameters")
@@ -275,6 +277,7 @@ def same(page, other, parts):
 # -- colours by choice
 
 
+@pytest.mark.full
 def test_trials_are_chosen_lit_and_hidden_in_the_list_beside_their_charts(cluster, signed_in, search):
     page = signed_in(cluster)
     page.goto(f"/det/experiments/{search}/overview")
@@ -306,6 +309,7 @@ def test_trials_are_chosen_lit_and_hidden_in_the_list_beside_their_charts(cluste
     expect(page).not_to_have_url(re.compile("[?&]c="))
 
 
+@pytest.mark.full
 def test_a_chart_is_pinned_fills_the_window_and_has_a_scale_of_its_own(cluster, signed_in, search):
     page = signed_in(cluster)
     page.goto(f"/det/experiments/{search}/overview")
@@ -362,6 +366,7 @@ SIZES = (390, 1280, 1440, 1920)
 BEYOND = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
+@pytest.mark.full
 def test_a_failure_comes_first_whatever_its_names_are(cluster, signed_in, tmp_path):
     id = submitted(cluster, tmp_path, BREAKS, BREAKS_CONFIG, "breaks.py")
     assert cluster.wait_for_end(id)["state"] == "STATE_ERROR"
@@ -382,6 +387,7 @@ def test_a_failure_comes_first_whatever_its_names_are(cluster, signed_in, tmp_pa
     expect(page.locator(".line", has_text="rank one ran out of data")).to_be_in_viewport()
 
 
+@pytest.mark.full
 def test_a_trial_is_continued_in_a_dialog_that_says_what_is_wrong(cluster, signed_in, long_trial):
     experiment, trial = long_trial
     page = signed_in(cluster)
@@ -418,6 +424,7 @@ def long_trial(cluster, tmp_path):
 # -- what charts can do
 
 
+@pytest.mark.full
 def test_charts_are_taken_away_and_say_what_is_no_number(cluster, signed_in, search):
     page = signed_in(cluster)
     page.goto(f"/det/experiments/{search}/overview")
@@ -473,6 +480,7 @@ def test_a_point_of_a_curve_leads_to_the_log_at_that_time(cluster, signed_in, tm
     expect(page.locator(".line", has_text="behind step 3")).to_be_in_viewport()
 
 
+@pytest.mark.full
 def test_trials_that_a_script_makes_outside_are_all_shown(cluster, signed_in):
     """Their experiment is called a single one, whatever their number."""
     outside = Outside(cluster, "several-outside", trials=3)

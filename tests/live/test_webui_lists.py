@@ -48,6 +48,7 @@ def names(page):
     return page.locator('table[aria-label="Experiments"] tbody td.name').all_inner_texts()
 
 
+@pytest.mark.full
 def test_a_query_finds_sorts_and_stays_in_the_address(page, create):
     for name, lr in (("query-slow", 0.1), ("query-fast", 0.3), ("other", 0.2)):
         create(name, REPORTS, hyperparameters={"lr": lr}, labels=["sweep"] if lr > 0.15 else [])
@@ -79,6 +80,7 @@ def test_a_query_finds_sorts_and_stays_in_the_address(page, create):
     expect(page.get_by_text("there is no column 'colour'")).to_be_visible()
 
 
+@pytest.mark.full
 def test_columns_are_picked_and_exported(page, create):
     create("picked", REPORTS, hyperparameters={"lr": 0.25})
     page.goto("/det/experiments?q=picked")
@@ -114,6 +116,7 @@ def test_columns_are_picked_and_exported(page, create):
     assert '"picked"' in Path(download.value.path()).read_text()
 
 
+@pytest.mark.full
 def test_many_are_acted_on_and_each_refusal_is_told(page, create):
     create("bulk-over")
     open_id = create("bulk-open", SLEEPS, wait=False)
@@ -228,6 +231,7 @@ def test_checkpoints_tell_why_they_stay_and_become_models(page, create, cluster)
     expect(page.get_by_text("a model's version")).to_be_visible()
 
 
+@pytest.mark.full
 def test_what_was_deleted_says_when_and_by_whom(page, create, cluster):
     id = create("gone")
     page.goto(f"/det/experiments/{id}/overview")
@@ -239,6 +243,7 @@ def test_what_was_deleted_says_when_and_by_whom(page, create, cluster):
     expect(page.get_by_text("deleted by determined").first).to_be_visible()
 
 
+@pytest.mark.full
 def test_projects_group_experiments(page, create, cluster):
     id = create("to-be-moved")
     page.goto("/det/workspaces")
@@ -274,6 +279,7 @@ def test_a_failed_distributed_trial_is_explained_one_click_from_the_dashboard(pa
     expect(page.get_by_text("the shard is missing").first).to_be_visible()
 
 
+@pytest.mark.full
 def test_a_slot_is_drained_and_opened_again_by_administrators(page):
     agent = page.locator('table[aria-label="Agents"] td.name button')
     page.goto("/det/clusters")
@@ -291,6 +297,7 @@ def test_a_slot_is_drained_and_opened_again_by_administrators(page):
     expect(page.get_by_role("button", name=re.compile("^Drain slot 0"))).to_be_visible()
 
 
+@pytest.mark.full
 def test_the_queue_is_changed(page, create, cluster):
     ids = [create(f"in-line-{n}", SLEEPS, wait=False, resources={"slots_per_trial": 2}) for n in range(3)]
     page.goto("/det/jobs")
@@ -403,6 +410,7 @@ grid => [
 """What a person reads off the list: columns with their order and width, rows with their height and texts."""
 
 
+@pytest.mark.full
 def test_an_address_shows_a_colleague_the_same(page, browser, cluster, create):
     id = create("shared-view", REPORTS, hyperparameters={"lr": 0.25})
     address = "/det/experiments?q=name%3Ashared-view&c=id,name,hp.lr&s=hp.lr:desc,id:asc&h=compact&p=1"
@@ -501,6 +509,7 @@ def test_everybody_can_use_every_list(page, create, scheme):
     assert found == {}
 
 
+@pytest.mark.full
 def test_tags_are_edited_where_they_stand_and_acts_found_by_tab(page, create, cluster):
     id = create("to-be-tagged")
     page.goto(f"/det/experiments/{id}/overview")

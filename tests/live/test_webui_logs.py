@@ -184,6 +184,7 @@ def test_all_of_it_can_be_scrolled_without_a_gap(page):
     assert seen == set(range(1, max(seen) + 1))
 
 
+@pytest.mark.full
 def test_any_place_is_one_move_away(page):
     go_to(page, 10_000)
     seen = page.locator(".logfoot .seen")
@@ -206,6 +207,7 @@ def test_any_place_is_one_move_away(page):
     expect(page.locator(".line.chosen .text")).to_have_text("ERROR lost rank 1")
 
 
+@pytest.mark.full
 def test_a_link_to_a_line_shows_it_to_whoever_follows_it(page):
     go_to(page, 5_000)
     expect(page.locator(".logfoot .seen")).to_contain_text(re.compile(r"Lines [45],\d"))
@@ -222,6 +224,7 @@ def test_a_link_to_a_line_shows_it_to_whoever_follows_it(page):
     expect(page.locator(".line.chosen .text")).to_have_text(text)
 
 
+@pytest.mark.full
 def test_filters_and_search_are_in_the_link(page):
     page.get_by_label("Level").select_option("WARNING")
     expect(lines(page)).to_have_count(22)
@@ -243,6 +246,7 @@ def test_filters_and_search_are_in_the_link(page):
     expect(page.get_by_label("Ranks")).to_have_value("")
 
 
+@pytest.mark.full
 def test_a_pattern_is_found_jumped_to_and_refused_with_its_reason(page):
     more(page).get_by_label("The search is a regular expression").check()
     page.keyboard.press("Escape")
@@ -293,6 +297,7 @@ def test_lines_come_as_they_are_with_colours_and_without_harm(page):
     expect(page.locator(".line time")).to_have_count(0)
 
 
+@pytest.mark.full
 def test_a_long_line_is_cut_and_can_be_seen_whole(page):
     page.get_by_label("Search in the log").fill("needle")
     page.keyboard.press("Enter")
@@ -304,6 +309,7 @@ def test_a_long_line_is_cut_and_can_be_seen_whole(page):
     expect(lines(page)).to_contain_text("needle at the end")
 
 
+@pytest.mark.full
 def test_what_is_shown_is_downloaded_and_told_as_a_command(cluster, failed, page):
     page.get_by_label("Level").select_option("ERROR")
     expect(lines(page)).to_have_count(2)

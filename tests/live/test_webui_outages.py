@@ -39,6 +39,7 @@ def examples(tmp_path):
     return shutil.copytree(EXAMPLES, tmp_path / "core_api")
 
 
+@pytest.mark.full
 def test_an_experiment_appears_runs_and_is_drawn_without_a_reload(cluster, page, examples):
     expect(page.get_by_text("Run your first experiment")).to_be_visible()
     cluster.create("1_metrics.yaml", examples)

@@ -32,6 +32,7 @@ def page(cluster, signed_in):
     return signed_in(cluster, "admin")
 
 
+@pytest.mark.full
 def test_a_group_is_filled_given_a_role_and_removed(cluster, admin, page):
     group, space = f"crew {uuid.uuid4().hex[:8]}", f"space {uuid.uuid4().hex[:8]}"
     made = admin.post(f"{cluster.address}/api/v1/workspaces", json={"name": space}, timeout=60)

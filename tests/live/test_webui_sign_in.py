@@ -12,6 +12,7 @@ expect = playwright.expect
 pytestmark = MARKS
 
 
+@pytest.mark.full
 def test_the_button_leads_to_the_provider_and_back_to_the_page(gateway, browser):
     context = browser.new_context(base_url=str(gateway.client.base_url))
     context.set_default_timeout(60 * SECONDS)

@@ -25,6 +25,7 @@ def page(cluster, signed_in):
 SLEEPS = "import time; time.sleep(600)"
 
 
+@pytest.mark.full
 def test_a_story_tells_states_causes_and_single_events(page, create, cluster):
     id = create("story", SLEEPS, wait=False)
     wait_for(lambda: cluster.experiment(id)["state"] == "STATE_RUNNING", 60, "the run")
@@ -47,6 +48,7 @@ def test_a_story_tells_states_causes_and_single_events(page, create, cluster):
     expect(page.get_by_text(re.compile("Trial [0-9]+ was created")).first).to_be_visible()
 
 
+@pytest.mark.full
 def test_code_is_searched_and_its_configuration_shown_with_all_defaults(page, create):
     id = create("coded", "print('a needle')\n")
     page.goto(f"/det/experiments/{id}/code")
@@ -108,6 +110,7 @@ def test_a_folder_becomes_an_experiment_that_differs_from_an_earlier_one(page, c
     expect(page.locator(".ln.add").filter(has_text="from a folder")).to_be_visible()
 
 
+@pytest.mark.full
 def test_an_earlier_experiment_gives_its_code_and_configuration(page, create):
     earlier = create("given")
     page.goto(f"/det/new?from={earlier}")
@@ -118,6 +121,7 @@ def test_an_earlier_experiment_gives_its_code_and_configuration(page, create):
     expect(page.locator(".head")).to_contain_text(f"forked from {earlier}")
 
 
+@pytest.mark.full
 def test_notes_are_written_and_their_html_stays_text(page, create):
     id = create("noted")
     page.goto(f"/det/experiments/{id}/notes")

@@ -136,6 +136,7 @@ def test_a_preempted_trial_and_an_agent_that_was_disabled(cluster, submit):
     cluster.api("POST", f"agents/{agent}/enable", user="admin")
 
 
+@pytest.mark.full
 def test_a_checkpoint_that_the_retention_deleted(cluster, submit):
     id, _ = submit(1, 42, waits=False)
     cluster.wait_for_end(id)

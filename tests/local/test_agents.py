@@ -50,6 +50,7 @@ def test_logs_are_whole_lines_with_names(tmp_path, capsys):
     ]
 
 
+@pytest.mark.full
 @pytest.mark.live
 def test_a_master_and_agents_added_one_by_one(tmp_path, monkeypatch):
     cluster = LocalCluster(tmp_path, agents=0)

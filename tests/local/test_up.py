@@ -64,6 +64,7 @@ def test_what_a_program_failed_of_is_told(tmp_path):
     assert logs.last_lines(tmp_path / "none.log") == []
 
 
+@pytest.mark.full
 @pytest.mark.live
 def test_a_cluster_that_runs_is_left_alone_unless_it_is_to_be_replaced(tmp_path):
     cluster = LocalCluster(tmp_path, agents=0).up()

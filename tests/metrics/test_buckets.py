@@ -7,6 +7,7 @@ import pytest
 
 from det_contracts.problems import Refused
 from det_contracts.queries import Buckets
+from tests.fixtures.databases import POSTGRESQL_IN_FULL
 from tests.metrics.world import reports, series, training, validation
 
 N = 20_000
@@ -36,6 +37,7 @@ def points():
     return values
 
 
+@POSTGRESQL_IN_FULL
 @pytest.mark.parametrize("width", [10, 100, 300, 900])
 @pytest.mark.parametrize(("first", "last"), [(None, None), (5000, 17_000), (12_000.5, 13_000.5)])
 def test_each_bucket_is_true_of_its_points(long, points, width, first, last):

@@ -18,6 +18,7 @@ from services.kit.migrate import open_database
 from services.metrics.reports import chunks
 from services.metrics.reports.rows import reports as reports_of
 from services.metrics.reports.tables import CHUNKS, COLUMNS, STRANDS, VALIDATIONS
+from tests.fixtures.databases import POSTGRESQL_IN_FULL
 from tests.metrics.test_rebuild import QUERIES, history
 from tests.metrics.world import reports, training, validation
 
@@ -37,6 +38,7 @@ def rows_in(tables, query):
         return connection.execute(query).all()
 
 
+@POSTGRESQL_IN_FULL
 @pytest.mark.parametrize("seed", range(3))
 def test_answers_do_not_depend_on_how_reports_lie(world, tables, sizes, seed):
     chance = random.Random(seed)
@@ -52,6 +54,7 @@ def test_answers_do_not_depend_on_how_reports_lie(world, tables, sizes, seed):
     assert [tables.ask(query) for query in QUERIES] == found
 
 
+@POSTGRESQL_IN_FULL
 def test_every_report_comes_back_once_whatever_was_merged(told, tables, sizes):
     chance = random.Random(1)
     expected, steps = [], 0
@@ -71,6 +74,7 @@ def test_every_report_comes_back_once_whatever_was_merged(told, tables, sizes):
     assert [(steps, values["loss"]) for steps, _, _, values in curve["points"]] == sorted(expected)
 
 
+@POSTGRESQL_IN_FULL
 def test_a_window_is_a_part_of_all_reports_by_steps(told, tables, sizes):
     chance = random.Random(2)
     for number in range(1, 30):
@@ -96,6 +100,7 @@ def test_a_window_is_a_part_of_all_reports_by_steps(told, tables, sizes):
     assert ask(ReportWindow(trial_id=9, limit=3)) == {"total": 0, "rows": []}
 
 
+@POSTGRESQL_IN_FULL
 def test_a_strand_has_few_chunks_that_are_not_sealed(told, tables):
     for number in range(1, 400):
         told(reports(training([number], loss=[0.5]), number=number))
@@ -120,13 +125,14 @@ def test_what_a_new_run_overtakes_is_cut_out_of_its_chunk(told, tables, sizes):
     assert left["batches"] == [40]
 
 
+@POSTGRESQL_IN_FULL
 def test_many_names_make_short_chunks(told, tables, monkeypatch):
-    monkeypatch.setattr(chunks, "VALUES", 90_000)
+    monkeypatch.setattr(chunks, "VALUES", 30_000)
     for number in range(1, 40):
-        names = {f"n{n}": [n] if n % 2 else [n / 7] for n in range(3000)} | {"text": [f"{number}"]}
+        names = {f"n{n}": [n] if n % 2 else [n / 7] for n in range(1000)} | {"text": [f"{number}"]}
         ask = told(reports(training([number], **names), number=number))
     (sealed,) = rows_in(tables, sa.select(CHUNKS.c.reports).where(CHUNKS.c.level == chunks.SEALED))
-    assert sealed[0] == chunks.room(3001)
+    assert sealed[0] == chunks.room(1001)
     assert chunks.SMALLEST < sealed[0] < 40
     (curve,) = ask(Buckets(trial_ids=[1], names=["n778"]))
     assert curve["last"] == [778 / 7] * 39

@@ -21,6 +21,7 @@ from services.metrics.logs.queries import log_page
 from services.metrics.logs.tables import CHUNKS
 from services.metrics.settings import MetricsSettings
 from services.metrics.trimming import wanted
+from tests.fixtures.databases import POSTGRESQL_IN_FULL
 from tests.metrics.world import lines
 
 
@@ -186,6 +187,7 @@ FITS = {
 }
 
 
+@POSTGRESQL_IN_FULL
 @pytest.mark.parametrize("seed", range(2))
 def test_what_is_found_is_what_fits(world, tables, small, seed):
     told_in_commits(world, tables, random.Random(seed))
@@ -215,6 +217,7 @@ def test_from_any_line_on_it_goes_both_ways(world, tables, small):
         assert tables.ask(upto)["lines"] == whole[max(place - 2, 0) : place + 1][::-1]
 
 
+@POSTGRESQL_IN_FULL
 def test_many_small_commits_leave_few_chunks(world, tables):
     for number in range(700):
         world.add(lines(f"line {number}", offset=number)).fold()

@@ -7,6 +7,7 @@ import pytest
 from det_contracts import subjects
 from det_contracts.queries import BestValidation, LogPage, Reports, TrialSummaries
 from services.kit.rules import dump
+from tests.fixtures.databases import POSTGRESQL_IN_FULL
 from tests.metrics.world import lines, reports, series, training
 
 QUERIES = [
@@ -52,6 +53,7 @@ def history(chance):
     return found
 
 
+@POSTGRESQL_IN_FULL
 @pytest.mark.parametrize("seed", range(4))
 def test_rebuilt_equals_live(world, tables, seed):
     chance = random.Random(seed)

@@ -129,7 +129,7 @@ def by_pyright(folder):
     ]
 
 
-@pytest.mark.parametrize("check", [by_mypy, by_pyright])
+@pytest.mark.parametrize("check", [by_mypy, pytest.param(by_pyright, marks=pytest.mark.full)])
 def test_scripts_are_accepted_and_what_is_wrong_is_found(check, folder):
     found = check(folder)
     assert [one for one in found if one[0] != "faulty.py"] == []

@@ -27,6 +27,7 @@ from tests.simulation.line import Line
 from tests.simulation.plan import KINDS
 
 ENOUGH = 1000
+LONG = pytest.mark.full
 
 
 def dropped_fence(patch):
@@ -179,8 +180,8 @@ PLANTED = [
     (lost_preemption_ack, "run_is_judged_by_the_table", (), 0),
     (tie_the_wrong_way, "equals_tie_in_order_of_arrival", (), 2),
     (slot_freed_too_early, "ends_when_all_parts_are_gone", (), 2),
-    (stopped_unnoticed, "a call is not obeyed late", ("stopped", "users"), 33),
-    (stale_read, None, (), 6),
+    pytest.param(stopped_unnoticed, "a call is not obeyed late", ("stopped", "users"), 33, marks=LONG),
+    pytest.param(stale_read, None, (), 6, marks=LONG),
     (rounds_without_end, None, (), 1),
     (unknown_is_failed, "a call is obeyed once", ("losses", "users"), 1),
     (second_worker_taken, None, (), 2),

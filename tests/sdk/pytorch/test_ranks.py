@@ -33,6 +33,7 @@ def plain_descent(*groups, rate=0.001):
     return weight
 
 
+@pytest.mark.full
 def test_gradients_are_those_of_all_records_of_all_ranks(both):
     first, second = both("gradients")
     assert first == second

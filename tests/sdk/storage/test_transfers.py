@@ -276,6 +276,7 @@ print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
 """
 
 
+@pytest.mark.full
 @pytest.mark.live
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="asks Linux for the peak of memory")
 def test_memory_does_not_grow_with_the_file(s3_url, tmp_path):

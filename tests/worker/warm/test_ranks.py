@@ -81,6 +81,7 @@ def cold_and_warm(both, ranks, text, argument=""):
     )
 
 
+@pytest.mark.full
 @pytest.mark.live
 def test_ranks_are_as_after_a_cold_start(both, ranks):
     cold, warm = cold_and_warm(both, ranks, RANK)
