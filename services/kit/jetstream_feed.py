@@ -73,7 +73,6 @@ class JetStreamFeed:
         self._subjects = list(subjects)
         self._marks = {} if marks is None else marks
         self._check = StreamCheck(connection, stream, self._marks)
-        self._checked_at = 0.0
         self.position = after
         self._stored_at = 0
         self.behind = Behind()
@@ -93,6 +92,7 @@ class JetStreamFeed:
         self._reconnects = 0
         self._failure: BaseException | None = None
         self._keeper: asyncio.Task[None] | None = None
+        self._looking: asyncio.TimerHandle | None = None
 
     async def open(self) -> None:
         """Make the first consumer; raises `LogTruncated` when the log is not what was read of it before."""
@@ -107,9 +107,12 @@ class JetStreamFeed:
                     raise
                 await asyncio.sleep(RETRY_S)
         self._keeper = asyncio.create_task(self._keep())
+        self._look()
 
     async def close(self) -> None:
         """Stop reading and remove the consumer."""
+        if self._looking is not None:
+            self._looking.cancel()
         if self._keeper is not None:
             await end(self._keeper)
         await self._drop()
@@ -136,16 +139,22 @@ class JetStreamFeed:
 
     # -- consumers come and go
 
+    def _look(self) -> None:
+        """Notice what breaks without a word: as a timer, which costs a resting process less than a task."""
+        silent = self._asked > 0 and time.monotonic() - self._heard_at > SILENT_S
+        # Another connection: the broker has forgotten our requests, and perhaps the consumer.
+        moved = self._connection.stats["reconnects"] != self._reconnects
+        if silent or moved:
+            self._broken.set()
+        self._looking = asyncio.get_running_loop().call_later(LOOK_EVERY_S, self._look)
+
     async def _keep(self) -> None:
         """Replace the consumer whenever it breaks."""
         while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_EVERY_S):
+            try:
+                async with asyncio.timeout(CHECK_EVERY_S):
                     await self._broken.wait()
-            silent = self._asked > 0 and time.monotonic() - self._heard_at > SILENT_S
-            # Another connection: the broker has forgotten our requests, and perhaps the consumer.
-            moved = self._connection.stats["reconnects"] != self._reconnects
-            if not (self._broken.is_set() or silent or moved):
+            except TimeoutError:
                 await self._check_again()
                 continue
             log.info("log.reading_again", stream=self._stream, after=self.position)
@@ -163,9 +172,6 @@ class JetStreamFeed:
 
     async def _check_again(self) -> None:
         """Look at the stream once in a while; what seems wrong is cleared up before anything else is read."""
-        if time.monotonic() - self._checked_at < CHECK_EVERY_S:
-            return
-        self._checked_at = time.monotonic()
         with contextlib.suppress(*AWAY):
             try:
                 await self._check.look(self.position)
@@ -175,7 +181,6 @@ class JetStreamFeed:
     async def _consume(self) -> None:
         self._reconnects = self._connection.stats["reconnects"]
         await self._check.look(self.position)
-        self._checked_at = time.monotonic()
         config = {
             "ack_policy": "none",
             "deliver_policy": "by_start_sequence",
