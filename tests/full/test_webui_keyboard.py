@@ -100,7 +100,7 @@ OPENED = (
     ("/experiments/{id}/overview", "Fork"),
     ("/experiments/{id}/overview", "^Tag"),
     ("/experiments/{id}/overview", "Options of weight"),
-    ("/experiments/{id}/overview", "More of how charts are drawn"),
+    ("/experiments/{id}/overview", "More chart options"),
     ("/experiments/{id}/hyperparameters", "Axes and ranges"),
     ("/experiments/compare?e={id}", "Add trials"),
     ("/clusters", "More"),

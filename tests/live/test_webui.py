@@ -177,7 +177,7 @@ def test_the_palette_leads_to_what_has_a_name_and_titles_say_where_one_is(cluste
     page.keyboard.press("Enter")
     expect(page).to_have_title("Queue · Steadfast")
     page.goto("/det/experimetns")
-    expect(page.get_by_role("heading", name="There is nothing at this address")).to_be_visible()
+    expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
     expect(page.get_by_role("main").get_by_role("link", name="Experiments")).to_be_visible()
 
 

@@ -34,9 +34,9 @@ def status(cluster, token):
 def test_an_api_token_is_made_shown_once_and_revoked(cluster, page):
     page.get_by_role("link", name="API tokens").click()
     page.get_by_role("button", name="New API token").click()
-    page.get_by_label("What it is for").fill("from the page")
-    page.get_by_label("It may").select_option("read")
-    page.get_by_role("button", name="Make token").click()
+    page.get_by_label("Purpose").fill("from the page")
+    page.get_by_label("Permissions").select_option("read")
+    page.get_by_role("button", name="Create token").click()
     shown = page.locator(".dialog .copyable code")
     expect(shown).to_be_visible()
     token = shown.inner_text()

@@ -54,7 +54,7 @@ def test_one_finds_who_did_what(page):
     page.get_by_role("button", name="Newest").click()
     expect(table).to_contain_text(f"Workspace 'audited {MADE - 1}'")
     page.get_by_label("until").fill("2001-01-01T00:00")
-    expect(page.get_by_text("Nothing fits.")).to_be_visible()
+    expect(page.get_by_text("No matches.")).to_be_visible()
 
 
 @pytest.mark.full
@@ -62,7 +62,7 @@ def test_all_of_it_is_taken_away(page):
     page.get_by_label("kind").select_option("logins and log-outs")
     expect(page.get_by_role("table", name="Audit")).to_contain_text("logged in")
     with page.expect_download() as told:
-        page.get_by_role("link", name="All of it as CSV").click()
+        page.get_by_role("link", name="Export all as CSV").click()
     lines = told.value.path().read_text().splitlines()
     assert lines[0] == "position,time,username,event,about,what,reason"
     assert all("gateway.session" in line for line in lines[1:])
@@ -91,7 +91,7 @@ def test_an_operator_has_a_service_look_again_at_what_it_parked(page):
     page.goto("/det/system/events?view=health")
     row = page.get_by_role("table", name="Parked decisions").get_by_role("row", name="experiment 7")
     row.get_by_role("button", name="Retry").click()
-    expect(page.get_by_text("The searcher looks once more at what it parked")).to_be_visible()
+    expect(page.get_by_text("The searcher retries what it parked")).to_be_visible()
     page.goto("/det/system/audit?user=admin")
     table = page.get_by_role("table", name="Audit")
     expect(table).to_contain_text("The searcher was to look once more at what it had parked")

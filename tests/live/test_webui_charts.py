@@ -227,7 +227,7 @@ def test_a_link_shows_the_same_to_a_colleague(cluster, signed_in, search):
     page.get_by_role("combobox", name="x", exact=True).select_option("epoch")
     page.get_by_role("button", name="Log", exact=True).click()
     page.get_by_label("Smoothing").fill("0.6")
-    page.get_by_role("button", name="More of how charts are drawn").click()
+    page.get_by_role("button", name="More chart options").click()
     page.get_by_label("Band of extremes").uncheck()
     page.keyboard.press("Escape")
     zoom(page, chart(page, "loss"), 0.1, 0.6)
@@ -375,7 +375,7 @@ def test_a_failure_comes_first_whatever_its_names_are(cluster, signed_in, tmp_pa
     # The first error in time, not the one of the first rank.
     note = page.locator(".note.error", has_text="Rank 1 failed first")
     expect(note).to_contain_text("rank one ran out of data")
-    expect(page.get_by_text("It ended before it reported anything")).to_be_visible()
+    expect(page.get_by_text("It ended before reporting any metrics")).to_be_visible()
     expect(page.get_by_role("link", name="Open log at the cause")).to_be_visible()
     for path in (f"experiments/{id}/overview", f"trials/{cluster.first_trial(id)}"):
         page.goto(f"/det/{path}")
@@ -395,7 +395,7 @@ def test_a_trial_is_continued_in_a_dialog_that_says_what_is_wrong(cluster, signe
     page.get_by_role("button", name="Continue", exact=True).click()
     dialog = page.get_by_role("dialog", name=f"Continue trial {trial}")
     dialog.get_by_label("Train until").fill("4")
-    expect(dialog.get_by_role("alert")).to_contain_text("It is at 16 already. Give more than that.")
+    expect(dialog.get_by_role("alert")).to_contain_text("It has already reached 16. Enter more than that.")
     dialog.get_by_label("Train until").fill("20")
     dialog.get_by_label("Change hyperparameters").fill("momentum: 1")
     expect(dialog.get_by_role("alert")).to_contain_text("There is no hyperparameter momentum.")
@@ -541,7 +541,7 @@ def test_trials_tell_what_the_search_decided_and_are_compared(cluster, signed_in
     page.get_by_role("button", name="Compare 2").click()
     # Beside the table first: who is best, the curves, where they differ.
     beside = page.get_by_role("complementary", name="Compare")
-    expect(beside.get_by_role("list", name="Values, the best first").get_by_role("listitem")).to_have_count(2)
+    expect(beside.get_by_role("list", name="Values, best first").get_by_role("listitem")).to_have_count(2)
     expect(beside.get_by_role("figure", name="loss").locator("canvas")).to_be_visible()
     expect(beside.get_by_role("row", name=re.compile(r"lr \(differs\)"))).to_be_visible()
     beside.get_by_role("link", name="Open as a page").click()

@@ -217,7 +217,7 @@ def test_a_link_to_a_line_shows_it_to_whoever_follows_it(page):
     # The first line of a log says where the trial runs.
     number = f"{int(text.split()[1]) + 1:,}"
     expect(page.locator(".line.chosen .text")).to_have_text(text)
-    expect(page.get_by_role("group", name="Chosen line")).to_contain_text(f"line {number}")
+    expect(page.get_by_role("group", name="Selected line")).to_contain_text(f"line {number}")
     expect(page).to_have_url(re.compile("line="))
     page.goto(page.url)
     see(page, text)
@@ -240,7 +240,7 @@ def test_filters_and_search_are_in_the_link(page):
     expect(lines(page)).to_have_count(2)
     assert {"level=WARNING", "rank=0"} <= set(re.split("[?&]", page.url))
     page.get_by_text("step 11000 of many").click()
-    page.get_by_role("button", name="Show what is around it").click()
+    page.get_by_role("button", name="Show surrounding lines").click()
     see(page, "step 10999 of many")
     expect(page.locator(".line.chosen .text")).to_have_text("WARNING step 11000 of many")
     expect(page.get_by_label("Ranks")).to_have_value("")
@@ -254,7 +254,7 @@ def test_a_pattern_is_found_jumped_to_and_refused_with_its_reason(page):
     page.keyboard.press("Enter")
     expect(lines(page)).to_have_count(2)
     expect(page.locator("mark")).to_have_text(["step 777 of", "step 1777 of"])
-    more(page).get_by_label("Show only lines that it finds").uncheck()
+    more(page).get_by_label("Show only matching lines").uncheck()
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Start", exact=True).click()
     see(page, "step 1 of many")
@@ -269,7 +269,7 @@ def test_a_pattern_is_found_jumped_to_and_refused_with_its_reason(page):
     page.get_by_role("button", name="Previous hit").click()
     expect(page.locator(".line.chosen .text")).to_have_text("step 777 of many")
     page.keyboard.press("Escape")
-    more(page).get_by_label("Show only lines that it finds").check()
+    more(page).get_by_label("Show only matching lines").check()
     page.keyboard.press("Escape")
     page.get_by_label("Search in the log").fill("step (")
     page.keyboard.press("Enter")
@@ -286,7 +286,7 @@ def test_lines_come_as_they_are_with_colours_and_without_harm(page):
     search.fill("again and again")
     page.keyboard.press("Enter")
     expect(lines(page)).to_have_count(30)
-    more(page).get_by_label("Repeated lines as one").check()
+    more(page).get_by_label("Merge repeated lines").check()
     page.keyboard.press("Escape")
     expect(lines(page)).to_have_count(1)
     expect(lines(page)).to_contain_text("\u00d730")
@@ -314,7 +314,7 @@ def test_what_is_shown_is_downloaded_and_told_as_a_command(cluster, failed, page
     page.get_by_label("Level").select_option("ERROR")
     expect(lines(page)).to_have_count(2)
     with page.expect_download() as coming:
-        page.get_by_role("link", name="Download what is filtered").click()
+        page.get_by_role("link", name="Download filtered lines").click()
     _, trial = failed
     assert coming.value.suggested_filename == f"trial-{trial}.log"
     text = coming.value.path().read_text()

@@ -107,7 +107,7 @@ def test_every_page_says_what_is_wrong_and_since_when_for_as_long_as_it_is(clust
     expect(banner).to_have_count(0)
     os.kill(cluster.pid("searcher"), signal.SIGSTOP)
     try:
-        expect(banner).to_contain_text("The cluster decides nothing new", timeout=60 * SECONDS)
+        expect(banner).to_contain_text("The cluster is not making decisions", timeout=60 * SECONDS)
         expect(banner).to_contain_text(re.compile(r"Nobody decides for the searcher, since \d+:\d\d:\d\d"))
         for place in ("clusters", "experiments", "login"):
             page.goto(f"/det/{place}")
@@ -124,7 +124,7 @@ def test_a_gateway_that_hangs_is_told_by_the_page_itself(cluster, page):
     os.kill(cluster.pid("gateway"), signal.SIGSTOP)
     try:
         expect(told).to_be_visible(timeout=60 * SECONDS)
-        expect(page.get_by_text(re.compile(r"What is shown is as of \d+:\d\d"))).to_be_visible()
+        expect(page.get_by_text(re.compile(r"This page shows data from \d+:\d\d"))).to_be_visible()
         assert violations(page) == {}
     finally:
         os.kill(cluster.pid("gateway"), signal.SIGCONT)

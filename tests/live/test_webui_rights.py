@@ -51,13 +51,13 @@ def test_a_group_is_filled_given_a_role_and_removed(cluster, admin, page):
     expect(row).to_contain_text("1")
 
     page.goto(f"/det/workspaces/{workspace}")
-    page.get_by_role("button", name="Give a role").click()
+    page.get_by_role("button", name="Assign a role").click()
     page.locator(".dialog select[name=who]").select_option(label=f"group {group}")
     page.locator(".dialog select[name=role]").select_option(label="Editor")
-    page.get_by_role("button", name="Give", exact=True).click()
+    page.get_by_role("button", name="Assign", exact=True).click()
     given = page.get_by_role("table", name="Roles in this workspace").get_by_role("row", name=group)
     expect(given).to_contain_text("Editor")
-    given.get_by_role("button", name="Take back").click()
+    given.get_by_role("button", name="Revoke").click()
     expect(given).to_have_count(0)
 
     page.goto("/det/settings/groups")

@@ -39,7 +39,7 @@ def test_a_story_tells_states_causes_and_single_events(page, create, cluster):
     events = page.locator(".card", has_text="Everything that happened").locator("ol.story:not(.chain *) > li")
     expect(events).to_have_count(1)
     events.locator("summary").click()
-    expect(events).to_contain_text("It came of")
+    expect(events).to_contain_text("Caused by")
     expect(events.locator("pre")).to_contain_text(f'"experiment_id": {id}')
     expect(page).to_have_url(re.compile("event=[0-9]+"))
     page.reload()
@@ -93,7 +93,7 @@ def test_a_folder_becomes_an_experiment_that_differs_from_an_earlier_one(page, c
     area.press_sequentially("max_length: 7")
     expect(area).to_have_value(re.compile("  metric: loss\n  max_length: 7$"))
     expect(page.get_by_text("Valid.")).to_be_visible()
-    expect(page.get_by_role("region", name="What it would do")).to_contain_text(
+    expect(page.get_by_role("region", name="What it will do")).to_contain_text(
         re.compile("Trials.*1.*7.*batches")
     )
     if AXE.exists():

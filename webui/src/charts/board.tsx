@@ -61,7 +61,7 @@ export function Board({ names, searched, smaller, ways = [], beside, below, of =
     [found, lead, searched, pinned],
   );
   if (!mine.length)
-    return none ?? <Empty title="No metrics have been reported yet">They appear here as soon as the script reports some.</Empty>;
+    return none ?? <Empty title="No metrics have been reported yet">They appear here when the script first reports one.</Empty>;
   const told = found.length === all.length ? plural(all.length) : `${found.length.toLocaleString("en")} of ${plural(all.length)}`;
   const timed = all.length > 0 && all.every((each) => isTimed(each.groups));
   const one = { group, ...shared };
@@ -111,7 +111,7 @@ export function Board({ names, searched, smaller, ways = [], beside, below, of =
           )}
         />
       ))}
-      {!found.length && <Empty title="No metric of that name">Each word is looked for in the whole name.</Empty>}
+      {!found.length && <Empty title="No metric of that name">Every word you type must occur in the name.</Empty>}
     </div>
   );
 }

@@ -70,9 +70,9 @@ async function copyLink(title: string) {
   link.searchParams.set("full", title);
   try {
     await navigator.clipboard.writeText(String(link));
-    toast({ text: "Copied. The link opens the chart in full." });
+    toast({ text: "Link copied. It opens this chart full screen." });
   } catch (error) {
-    failed(error, "The link was not copied");
+    failed(error, "The link could not be copied");
   }
 }
 
@@ -93,7 +93,7 @@ function Range({
     event.preventDefault();
     const [from, to] = ends.map(Number);
     if (!ends[0] && !ends[1]) onChange(null);
-    else if (!ends[0] || !ends[1] || !(from! < to!)) return setError("Both ends are needed, the lower one first.");
+    else if (!ends[0] || !ends[1] || !(from! < to!)) return setError("Enter both ends, the lower one first.");
     else onChange([from!, to!]);
     onClose();
   };
@@ -107,7 +107,7 @@ function Range({
             step="any"
             value={ends[1]}
             onChange={(to) => setEnds([ends[0]!, to])}
-            hint="Both empty: as the values are."
+            hint="Leave both empty to fit the values."
           />
         </div>
         <DialogFoot onClose={onClose}>Set range</DialogFoot>

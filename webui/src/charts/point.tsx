@@ -47,7 +47,7 @@ export function ToLog({ spot, place, text = "log at this time" }: { spot: Spot; 
       <button type="button" className="textlink" aria-label="log at this time" disabled={state.busy} onClick={() => void go()}>
         {text}
       </button>
-      {state.gone && <span role="alert">When it was reported is not kept any more.</span>}
+      {state.gone && <span role="alert">The report time is no longer stored.</span>}
       {state.error ? <Failure error={state.error} /> : null}
     </>
   );

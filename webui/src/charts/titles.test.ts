@@ -6,11 +6,11 @@ import { titleOf } from "./titles";
 test("what a machine reports of itself is called by plain words, with its unit", () => {
   const told = (name: string) => Object.values(titleOf(name, true)).join(" | ");
   expect(told("memory_gb.vm")).toBe("Memory of vm | GB");
-  expect(told("cpu_cores.rank12")).toBe("CPU of rank 12 | cores at work");
+  expect(told("cpu_cores.rank12")).toBe("CPU of rank 12 | cores busy");
   expect(told("gpu_percent.node-1.lab.0")).toBe("Use of GPU 0 of node-1.lab | %");
   expect(told("gpu_memory_gb.vm.3")).toBe("Memory of GPU 3 of vm | GB");
   expect(told("gpu_memory_gb.rank0")).toBe("GPU memory of rank 0 | GB");
-  expect(told("cpu_util_simple")).toBe("CPU | % at work");
+  expect(told("cpu_util_simple")).toBe("CPU | % busy");
   // A worker is called as its machine is, dots and all.
   expect(told("memory_gb.10.0.0.1")).toBe("Memory of 10.0.0.1 | GB");
 });

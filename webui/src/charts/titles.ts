@@ -2,11 +2,11 @@
 
 /** By the part of a name before its first dot: what it is, and its unit. */
 const KNOWN: Record<string, readonly [what: string, unit: string]> = {
-  cpu_cores: ["CPU", "cores at work"],
+  cpu_cores: ["CPU", "cores busy"],
   memory_gb: ["Memory", "GB"],
   gpu_percent: ["Use", "%"],
   gpu_memory_gb: ["GPU memory", "GB"],
-  cpu_util_simple: ["CPU", "% at work"],
+  cpu_util_simple: ["CPU", "% busy"],
   free_memory: ["Free memory", "GB"],
   net_throughput_sent: ["Network, sent", "Gbit/s"],
   net_throughput_recv: ["Network, received", "Gbit/s"],

@@ -56,7 +56,7 @@ export function Tools({ names, groups, ways, told, timed = false }: Props) {
         {told}
       </span>
       <span className="sp" />
-      <Popover label="More of how charts are drawn" icon={<Settings2 />} kind="ghost" small>
+      <Popover label="More chart options" icon={<Settings2 />} kind="ghost" small>
         <div className="form narrow-only">
           <View x={view.x} axes={axes} ways={ways} />
         </div>
@@ -105,9 +105,9 @@ function More({ view, groups, ways }: { view: ReturnType<typeof useView>; groups
         <Select
           above
           label="Mean of trials with the same"
-          hint="A line for each group, within the band of its extremes."
+          hint="One line per group, with a band from its minimum to its maximum."
           value={view.together}
-          options={[["", "none: a line for each trial"], ...ways.filter(([by]) => by && by !== "metric")]}
+          options={[["", "none: one line per trial"], ...ways.filter(([by]) => by && by !== "metric")]}
           onChange={(gb) => set({ gb })}
         />
       )}

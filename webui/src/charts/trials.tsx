@@ -103,7 +103,7 @@ export function TrialList({
             <Place key={index} start={start} size={size} row={rows[index]!} choice={choice} looks={looks} />
           ))}
         </ul>
-        {!rows.length && <p className="ink3 sm none">No trial fits.</p>}
+        {!rows.length && <p className="ink3 sm none">No trials match.</p>}
       </div>
       <Foot choice={choice}>{foot}</Foot>
     </section>
@@ -158,7 +158,7 @@ function Entry({ one, style, choice, look }: { one: Listed; style: object; choic
   const chosen = choice.chosen.has(one.id);
   const hidden = choice.hidden.has(one.id);
   const place = `/experiments/${one.experimentId}/trials/${one.id}/overview`;
-  const not = !chosen && choice.full ? `${SLOTS} are chosen: the most that colours tell apart` : "";
+  const not = !chosen && choice.full ? `${SLOTS} trials selected, the most that colours can tell apart` : "";
   const press = (event: KeyboardEvent) => {
     if (event.key === " ") choice.hide(one.id);
     else if (event.key === "Enter" && !event.shiftKey) navigate(place);
@@ -189,7 +189,7 @@ function Entry({ one, style, choice, look }: { one: Listed; style: object; choic
         className="pick"
         aria-pressed={chosen}
         aria-label={`Choose trial ${one.id}`}
-        title={not || `${one.of ? `${one.of} · ` : ""}click chooses, Space shows or hides, Enter opens`}
+        title={not || `${one.of ? `${one.of} · ` : ""}click to select, Space to show or hide, Enter to open`}
         disabled={Boolean(not)}
         onFocus={() => light(one.id)}
         onBlur={() => light(null)}
@@ -212,7 +212,7 @@ function Colours({ one, choice, onDone }: { one: number; choice: Choice; onDone:
     <div className="slots-of" role="group" aria-label="Colours">
       {slots.map((slot) => {
         const owner = [...choice.chosen].find(([, taken]) => taken === slot)?.[0];
-        const whose = owner === one ? "this trial" : owner ? `trial ${owner}, which takes the former one` : "free";
+        const whose = owner === one ? "this trial" : owner ? `trial ${owner}, which gets the old colour` : "free";
         return (
           <button
             key={slot}
@@ -243,7 +243,7 @@ function Foot({ choice, children }: { choice: Choice; children: ReactNode }) {
         <Button
           small
           icon={<Layers />}
-          not={ids.length > 1 ? undefined : "Choose two trials or more"}
+          not={ids.length > 1 ? undefined : "Select two or more trials"}
           onClick={() => navigate(`/experiments/compare?t=${ids.join(",")}&c=${[...choice.chosen].map((one) => one.join(".")).join(",")}`)}
         >
           Compare {ids.length || ""}
@@ -253,7 +253,7 @@ function Foot({ choice, children }: { choice: Choice; children: ReactNode }) {
         !children && <span className="ink3 xs">the best are chosen</span>
       ) : (
         <>
-          <Button small kind="ghost" onClick={choice.clear} not={ids.length ? undefined : "None is chosen"}>
+          <Button small kind="ghost" onClick={choice.clear} not={ids.length ? undefined : "No trials selected"}>
             Clear
           </Button>
           <Button small kind="ghost" onClick={choice.reset}>

@@ -34,7 +34,7 @@ export const DONE: Record<Verb, string> = {
   cancel: "Stopping",
   kill: "Killed",
   archive: "Archived",
-  unarchive: "Took out of the archive",
+  unarchive: "Unarchived",
   delete: "Deleting",
 };
 
@@ -51,13 +51,13 @@ function question(verb: Verb, one: Experiment) {
   if (verb === "cancel")
     return {
       title: `Stop ${named}?`,
-      text: "Its trials save their state, then they leave; it cannot be activated again. What they have reported stays.",
+      text: "Its trials save a checkpoint and stop. It cannot be activated again. Everything reported so far is kept.",
       verb: "Stop",
     };
   if (verb === "kill")
     return {
       title: `Kill ${named}?`,
-      text: "Its trials end at once; what they have not saved is lost.",
+      text: "Its trials stop immediately. Work since their last checkpoint is lost.",
       verb: "Kill",
       danger: true,
       icon: <X />,
@@ -69,7 +69,7 @@ function question(verb: Verb, one: Experiment) {
         <b>
           {count(one.checkpointCount, "checkpoint")}, {size(one.checkpointSize)}
         </b>
-        , metrics and logs of {count(one.numTrials, "trial")} are deleted for ever.
+        , metrics and logs of {count(one.numTrials, "trial")} are permanently deleted.
       </>
     ),
     verb: "Delete",

@@ -56,7 +56,7 @@ function GroupRows({
     <div className="group">
       <span className="toolbar">
         <label>
-          <span className="vh">Which conditions must hold</span>
+          <span className="vh">Conditions to match</span>
           <select
             className="sel s"
             value={group.conjunction}

@@ -66,7 +66,7 @@ const TERM = new RegExp(String.raw`(-?)(?:(${TEXT}|[^\s:=<>!()"~]+)(<=|>=|!=|:|=
 export function parse(text: string): Group {
   const tokens = split(text);
   const found = either(tokens);
-  if (tokens.length) throw new QueryError(`there is a ${tokens[0]!.kind === ")" ? "closing parenthesis" : tokens[0]!.kind} too much`);
+  if (tokens.length) throw new QueryError(`there is one ${tokens[0]!.kind === ")" ? "closing parenthesis" : tokens[0]!.kind} too many`);
   return found.kind === "group" ? found : { ...empty(), children: [found] };
 }
 
@@ -84,7 +84,7 @@ function split(text: string): Token[] {
     }
     TERM.lastIndex = at;
     const matched = TERM.exec(text);
-    if (!matched) throw new QueryError(`this cannot be read: ${text.slice(at, at + 20)}`);
+    if (!matched) throw new QueryError(`cannot be parsed: ${text.slice(at, at + 20)}`);
     at = TERM.lastIndex;
     const word = matched[0];
     if (word === "OR" || word === "AND") found.push({ kind: word });

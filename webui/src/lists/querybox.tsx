@@ -71,7 +71,7 @@ export function QueryBox({ text, known, onChange }: { text: string; known: Known
         {told && (
           <>
             <TriangleAlert className="s" />
-            <span>{told} The list still shows the last query that worked.</span>
+            <span>{told} The list still shows the results of the last valid query.</span>
           </>
         )}
       </div>

@@ -14,9 +14,9 @@ import { BACK, DONE, NOT, type Verb } from "./acts";
 import { MoveDialog } from "./move";
 
 const LOST: Partial<Record<Verb, string>> = {
-  cancel: "Their trials save their state, then they leave. What they have reported stays.",
-  kill: "Their trials end at once; what they have not saved is lost.",
-  delete: "Their checkpoints, metrics and logs are deleted for ever.",
+  cancel: "Their trials save a checkpoint and stop. Everything reported so far is kept.",
+  kill: "Their trials stop immediately. Work since their last checkpoint is lost.",
+  delete: "Their checkpoints, metrics and logs are permanently deleted.",
 };
 const NAMES: Record<Verb, string> = {
   pause: "Pause",
@@ -113,7 +113,7 @@ export function Selection({
   const resumes = fitting("activate").length > 0 && fitting("pause").length === 0;
   return (
     <>
-      <div className="bulk" role="group" aria-label="Chosen experiments">
+      <div className="bulk" role="group" aria-label="Selected experiments">
         <span role="status">{chosen.length.toLocaleString("en")} chosen</span>
         <hr />
         <Button small icon={<GitCompareArrows />} keys="C" onClick={onCompare}>
@@ -153,7 +153,7 @@ export function Selection({
           ]}
         />
         <hr />
-        <IconButton icon={<X />} label="Choose none" onClick={onNone} />
+        <IconButton icon={<X />} label="Clear selection" onClick={onNone} />
       </div>
       {moving && <MoveDialog ids={chosen.map((one) => one.id)} onClose={() => setMoving(false)} />}
     </>

@@ -74,7 +74,7 @@ export function Audit() {
         beside="who did what"
         actions={
           <LinkButton icon={<Download />} href={`/api/v1/master/audit/export${query({ ...wanted, format: "csv" })}`}>
-            All of it as CSV
+            Export all as CSV
           </LinkButton>
         }
       />
@@ -86,7 +86,7 @@ export function Audit() {
               <Entries entries={entries} />
             ) : (
               <Card>
-                <Empty icon={<ShieldCheck className="l" />} title="Nothing fits." command="det master audit" />
+                <Empty icon={<ShieldCheck className="l" />} title="No matches." command="det master audit" />
               </Card>
             )}
             <div className="toolbar">
@@ -111,7 +111,7 @@ function Filters({ of, change }: { of: (name: string) => string; change: (name: 
         onChange={(value) => change("user", value)}
       />
       <Select label="Kind" value={of("kind")} options={KINDS} onChange={(value) => change("kind", value)} />
-      <Search label="Thing" placeholder="experiment 7" value={of("about")} onChange={(value) => change("about", value)} />
+      <Search label="Object" placeholder="experiment 7" value={of("about")} onChange={(value) => change("about", value)} />
       {[
         ["since", "Since"],
         ["until", "Until"],
@@ -152,7 +152,7 @@ const COLUMNS: Column<Entry>[] = [
   },
   { id: "what", head: "What", name: true, wrap: true, cell: (one) => sentence(one.what) },
   { id: "why", head: "Why", width: 240, wrap: true, cell: (one) => one.reason },
-  { id: "thing", head: "Thing", width: 160, cell: (one) => <Thing name={one.about} /> },
+  { id: "thing", head: "Object", width: 160, cell: (one) => <Thing name={one.about} /> },
 ];
 
 const Entries = ({ entries }: { entries: Entry[] }) => (

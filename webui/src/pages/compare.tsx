@@ -72,7 +72,7 @@ export function Compare() {
       ))}
       {nothing ? (
         <Card>
-          <Empty title="Nothing is compared yet">
+          <Empty title="Nothing to compare yet">
             Choose experiments in the <Link to="/experiments">list</Link>, or trials of an experiment, and compare them here.
           </Empty>
         </Card>
@@ -107,9 +107,9 @@ const plural = (count: number, word: string) => `${count.toLocaleString("en")} $
 async function copyHere() {
   try {
     await navigator.clipboard.writeText(location.href);
-    toast({ text: "Copied. The link holds trials, colours and charts." });
+    toast({ text: "Link copied. It includes the trials, colours and charts." });
   } catch (error) {
-    failed(error, "The link was not copied");
+    failed(error, "The link could not be copied");
   }
 }
 
@@ -132,8 +132,8 @@ function Add({ each, onAdd, onClose }: { each: number | null; onAdd: (trials: nu
           value={text}
           onChange={setText}
           placeholder="164, 171"
-          hint="Of any experiment, with commas between them."
-          error={wrong ? `${wrong} is no id of a trial.` : ""}
+          hint="From any experiment, separated by commas."
+          error={wrong ? `${wrong} is not a trial ID.` : ""}
         />
         {each !== null && <NumberField label="Best trials of each experiment" min={1} max={1000} value={most} onChange={setMost} />}
         <DialogFoot onClose={onClose}>Add</DialogFoot>
@@ -146,7 +146,7 @@ function View({ view, found: { experiments, trials }, rows }: { view: string; fo
   if (!trials.length)
     return (
       <Card>
-        <Empty title="None of these has a trial yet">They appear as their searches ask for them.</Empty>
+        <Empty title="None of these has any trials yet">They appear when the search creates them.</Empty>
       </Card>
     );
   if (view === "details") return <Details trials={trials} rows={rows} looks={NO_LOOKS} all />;

@@ -49,11 +49,11 @@ interface Standing {
   last: number;
 }
 
-const WORDS: Record<string, string> = { up: "Well", degraded: "Something is wrong", down: "Nothing new is decided" };
+const WORDS: Record<string, string> = { up: "Healthy", degraded: "Something is wrong", down: "Nothing new is decided" };
 
 const REASONS: Column<Reason>[] = [
   { id: "what", head: "What is wrong", name: true, wrap: true, cell: (one) => one.message },
-  { id: "program", head: "Told by", width: 130, cell: (one) => one.program, value: (one) => one.program },
+  { id: "program", head: "Reported by", width: 130, cell: (one) => one.program, value: (one) => one.program },
   { id: "since", head: "Since", width: 170, cell: (one) => exact(one.since), value: (one) => one.since },
   { id: "action", head: "What to do", width: 420, wrap: true, cell: (one) => one.action },
 ];
@@ -134,7 +134,7 @@ export function Health() {
           <Table name="Conditions" rows={reasons} id={(one) => `${one.condition} ${one.about} ${one.program}`} columns={REASONS} />
         ) : (
           <Empty icon={<CircleCheck className="l" />} title="Nothing is wrong">
-            Anything wrong is shown on every page: what, since when, and what to do.
+            Problems appear on every page, with their start time and what to do.
           </Empty>
         )}
       </Card>
@@ -154,7 +154,7 @@ export function Health() {
         <Card
           title="Messages that cannot be read"
           count={unreadable.length}
-          more={passed.data?.more ? "there are older ones: det master parked" : "every program passes over them, and goes on"}
+          more={passed.data?.more ? "there are older ones: det master parked" : "every service skips them and continues"}
           flush
         >
           <Table name="Messages that cannot be read" rows={unreadable} id={(one) => one.position} columns={UNREADABLE} store="unreadable" />
@@ -183,12 +183,12 @@ export function Health() {
 function Retry({ of }: { of: Parked }) {
   const me = useMe();
   const act = useAct();
-  const said = `The ${of.program} looks once more at what it parked`;
+  const said = `The ${of.program} retries what it parked`;
   return (
     <Button
       small
       icon={<RotateCcw />}
-      not={me.data?.user.admin ? undefined : "Only administrators may"}
+      not={me.data?.user.admin ? undefined : "Only administrators can do this"}
       onClick={() => void act("POST", "master/parked/retry", { program: of.program }, said)}
     >
       Retry
@@ -222,7 +222,7 @@ function Log() {
               ]}
             />
             <p className="ink3 sm more-of">
-              A backup, while all goes on: <Copyable text="det deploy local backup FOLDER --key-file FILE" />
+              Back up while the cluster runs: <Copyable text="det deploy local backup FOLDER --key-file FILE" />
             </p>
           </div>
         )}

@@ -80,7 +80,7 @@ export function Login() {
         ))}
         {error && !refused ? <Failure error={error} /> : null}
         {!providers.length && (
-          <p className="hint">A fresh cluster has the users determined and admin, both without a password: just press Enter.</p>
+          <p className="hint">A new cluster has two users, determined and admin, with empty passwords: just press Enter.</p>
         )}
       </form>
     </main>

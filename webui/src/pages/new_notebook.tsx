@@ -35,7 +35,7 @@ function Form({ onClose }: { onClose: () => void }) {
       const resources = { slots: Number(slots), ...(pool && { resource_pool: pool }) };
       const config = { resources, ...(name && { description: name }), ...(idle && { idle_timeout: idle }) };
       await send("POST", "notebooks", { config });
-      toast({ text: "The notebook starts; Open is in its row once it answers" });
+      toast({ text: "The notebook is starting. Its row shows Open when it is ready" });
       onClose();
     } catch (error) {
       failed(error, "New notebook");
@@ -44,7 +44,7 @@ function Form({ onClose }: { onClose: () => void }) {
     void client.invalidateQueries();
   };
   return (
-    <Dialog title="New notebook" said="JupyterLab on a worker, with the interpreter that trains experiments." onClose={onClose}>
+    <Dialog title="New notebook" said="Runs JupyterLab on a worker, in the Python environment of the experiments." onClose={onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -54,7 +54,7 @@ function Form({ onClose }: { onClose: () => void }) {
         <TextField label="Name" value={name} onChange={setName} placeholder="Notebook" />
         <TextField label="Slots" type="number" min={0} value={slots} onChange={setSlots} required />
         <TextField label="Pool" value={pool} onChange={setPool} placeholder="default" />
-        <TextField label="Ends when idle for" value={idle} onChange={setIdle} hint="30m, 2h; empty: it stays until it is killed" />
+        <TextField label="Ends when idle for" value={idle} onChange={setIdle} hint="such as 30m or 2h; empty: runs until killed" />
         <DialogFoot onClose={onClose} disabled={busy}>
           Start
         </DialogFoot>

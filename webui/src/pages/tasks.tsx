@@ -72,7 +72,7 @@ function List({ kind, rows }: { kind: Kind; rows: Task[] }) {
   const client = useQueryClient();
   const { command, name } = KINDS.find((one) => one.id === kind)!;
   const kill = async (one: Task) => {
-    if (!(await ask({ title: `Kill ${one.description}?`, text: "It ends at once.", verb: "Kill", danger: true }))) return;
+    if (!(await ask({ title: `Kill ${one.description}?`, text: "It stops immediately.", verb: "Kill", danger: true }))) return;
     try {
       await send("POST", `${kind}/${one.id}/kill`);
       toast({ text: `Killed ${one.description}` });
@@ -113,7 +113,7 @@ function List({ kind, rows }: { kind: Kind; rows: Task[] }) {
           title={`No ${name === "TensorBoards" ? name : name.toLowerCase()} yet`}
           command={command}
         >
-          What is started on the cluster beside experiments stands here.
+          Tasks other than experiments appear here.
         </Empty>
       </Card>
     );

@@ -155,7 +155,7 @@ function Acts({ trial, one, log, place }: { trial: Trial; one?: Experiment; log:
   const kill = () =>
     ask({
       title: `Kill trial ${trial.id}?`,
-      text: "It ends at once; what it has not saved is lost. Its experiment goes on.",
+      text: "It stops immediately. Work since its last checkpoint is lost. The experiment continues.",
       verb: "Kill",
       icon: <X />,
       danger: true,
@@ -219,7 +219,7 @@ function Tab({ tab, trial, one, topics }: { tab: string; trial: Trial; one?: Exp
 
 function Hyperparameters({ trial }: { trial: Trial }) {
   const values = Object.entries(flat(trial.hparams));
-  if (!values.length) return <Empty title="This trial has no hyperparameters">Its configuration names none.</Empty>;
+  if (!values.length) return <Empty title="This trial has no hyperparameters">Its configuration has none.</Empty>;
   return (
     <Card title="Hyperparameters" count={values.length}>
       <table className="pairs-of" aria-label="Hyperparameters">

@@ -5,7 +5,7 @@ const SHOWN = 2;
 const HEADS = {
   up: "",
   degraded: "Something is wrong with the cluster.",
-  down: "The cluster decides nothing new. Scripts that run go on training.",
+  down: "The cluster is not making decisions. Running scripts keep training.",
 };
 
 /** The time of day, and the day where that is not today. */
@@ -31,8 +31,8 @@ export function Banner() {
     return (
       <section className="banner down" role="alert">
         <strong>{answeredAt ? `The gateway has not answered since ${moment(answeredAt)}.` : "The gateway does not answer."}</strong>{" "}
-        {answeredAt && `What is shown is as of ${moment(answeredAt)}. `}
-        It is asked again every few seconds; scripts that run go on training.
+        {answeredAt && `This page shows data from ${moment(answeredAt)}. `}
+        The page retries every few seconds. Running scripts keep training.
       </section>
     );
   if (!health || health.status === "up") return null;

@@ -15,7 +15,7 @@ export interface Age {
 /** The first that holds: nobody answers, the stream of changes is broken, the gateway reads behind. */
 export function ageOf(silentSince: Date | null, lost: Date | null, reasons: Reason[]): Age {
   if (silentSince) return { kind: "lost", since: silentSince, why: "The gateway does not answer." };
-  if (lost) return { kind: "lost", since: lost, why: "The stream of changes is broken; this page asks by itself every 5 s." };
+  if (lost) return { kind: "lost", since: lost, why: "Live updates are interrupted; this page refreshes every 5 s." };
   const old = reasons.filter((one) => OLD.has(one.condition) && one.program.startsWith("gateway"));
   const first = old.toSorted((a, b) => Date.parse(a.since) - Date.parse(b.since))[0];
   return first

@@ -12,7 +12,7 @@ const clock = (at: Date) => at.toLocaleTimeString("en-GB");
 function Live() {
   const { kind, since, why } = useAge();
   return (
-    <span className={`live ${kind}`} role="status" data-tip={why || "Changes come as they happen"}>
+    <span className={`live ${kind}`} role="status" data-tip={why || "Changes appear as they happen"}>
       <i aria-hidden="true" />
       {kind === "live" ? "Live" : kind === "stale" ? `Data of ${clock(since!)}, catching up` : `reconnecting, data of ${clock(since!)}`}
     </span>

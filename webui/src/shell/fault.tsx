@@ -24,12 +24,12 @@ export class Fault extends Component<{ children: ReactNode }, { error: unknown }
         role="alert"
         action={
           <Button small onClick={() => location.reload()}>
-            Load it again
+            Reload
           </Button>
         }
       >
         <b className="b">This page could not be shown.</b> {error instanceof Error ? error.message : String(error)}{" "}
-        <span className="ink2">After the cluster was upgraded, loading it again is enough.</span>
+        <span className="ink2">If the cluster was just upgraded, reloading is enough.</span>
       </Note>
     );
   }

@@ -45,7 +45,7 @@ function useInside() {
   const stranger = me.error instanceof ApiError && me.error.status === 401;
   useEffect(() => {
     if (!stranger) return;
-    const ended = sessionStorage.getItem(INSIDE) ? "Your session has ended. Sign in to go on where you were." : undefined;
+    const ended = sessionStorage.getItem(INSIDE) ? "Your session has expired. Sign in to continue where you were." : undefined;
     sessionStorage.removeItem(INSIDE);
     navigate("/login", { state: { from: here.pathname + here.search, ended }, replace: true });
   }, [stranger, navigate, here.pathname, here.search]);

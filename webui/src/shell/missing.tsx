@@ -13,16 +13,16 @@ export function Missing() {
   const { pathname } = useLocation();
   const [wanted, setWanted] = useState("");
   const navigate = useNavigate();
-  usePlace({ crumbs: [{ name: "Not here" }] });
+  usePlace({ crumbs: [{ name: "Not found" }] });
   const found = nearest(
     pathname,
     ALL.map((to) => to.path),
   ).map((path) => ALL.find((to) => to.path === path)!);
   return (
     <>
-      <PageHead title="There is nothing at this address" />
+      <PageHead title="Page not found" />
       <p className="ink2" style={{ overflowWrap: "anywhere" }}>
-        <Compass /> <code>{pathname}</code> leads nowhere. {found.length > 0 && "Perhaps one of these was meant:"}
+        <Compass /> <code>{pathname}</code> does not exist. {found.length > 0 && "Did you mean one of these?"}
       </p>
       <ul className="chips">
         {found.map((to) => (

@@ -63,7 +63,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
                 <Search />
                 <Autocomplete.Input
                   aria-label="Search or jump to"
-                  placeholder="Name of anything, # and an id, > and an act"
+                  placeholder="Any name, # and an ID, or > and an action"
                   spellCheck={false}
                   onKeyDown={(event) => {
                     const enters = event.key === "Tab" && !event.shiftKey && !within && lit?.acts;
@@ -77,7 +77,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
                 <kbd>Esc</kbd>
               </div>
               <div className="found">
-                <Autocomplete.Empty>{text ? <p className="ink2 sm">Nothing has this name.</p> : null}</Autocomplete.Empty>
+                <Autocomplete.Empty>{text ? <p className="ink2 sm">Nothing matches.</p> : null}</Autocomplete.Empty>
                 <Autocomplete.List>
                   {(group: Group & { value: string }) => (
                     <Autocomplete.Group key={group.name} items={group.items}>

@@ -66,8 +66,8 @@ export function Drawer({
         {head}
         {onStep && (
           <>
-            <IconButton icon={<ChevronUp />} label="The one before" keys="K" onClick={() => onStep(-1)} />
-            <IconButton icon={<ChevronDown />} label="The next one" keys="J" onClick={() => onStep(1)} />
+            <IconButton icon={<ChevronUp />} label="Previous" keys="K" onClick={() => onStep(-1)} />
+            <IconButton icon={<ChevronDown />} label="Next" keys="J" onClick={() => onStep(1)} />
           </>
         )}
         <IconButton icon={<X />} label="Close" keys="Esc" onClick={onClose} />

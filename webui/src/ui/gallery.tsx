@@ -193,7 +193,7 @@ function Overlays() {
               setOpen(false);
             }}
           >
-            <NumberField label="Train until" defaultValue="100000" error="It is at 120,000 already. Give more than that." />
+            <NumberField label="Train until" defaultValue="100000" error="It has already reached 120,000. Enter more than that." />
             <DialogFoot onClose={() => setOpen(false)} icon={<Play />}>
               Continue trial
             </DialogFoot>
@@ -225,8 +225,8 @@ function Fields() {
             onChange={() => undefined}
           />
         </div>
-        <Check label="Archived too" checked={on} onChange={setOn} />
-        <Switch label="Letters are keys" checked={on} onChange={setOn} hint="Ctrl K works all the same." />
+        <Check label="Include archived" checked={on} onChange={setOn} />
+        <Switch label="Single-key shortcuts" checked={on} onChange={setOn} hint="Ctrl K works all the same." />
         <Slider label="Smoothing" value={level} min={0} max={1} step={0.05} onChange={setLevel} />
       </div>
     </Card>

@@ -78,7 +78,7 @@ export const Failure = ({ error, again }: { error: unknown; again?: () => unknow
         )
       }
     >
-      <b className="b">{error instanceof ApiError && error.status === 404 ? "Not here" : "This could not be done"}.</b>{" "}
+      <b className="b">{error instanceof ApiError && error.status === 404 ? "Not found" : "This failed"}.</b>{" "}
       {error instanceof Error ? error.message : String(error)} <span className="ink2">{advice(error)}</span>
     </Note>
   </div>
@@ -86,9 +86,8 @@ export const Failure = ({ error, again }: { error: unknown; again?: () => unknow
 
 /** What to try. */
 function advice(error: unknown): string {
-  if (!(error instanceof ApiError)) return "The cluster cannot be reached. This page asks again by itself; det master info tells more.";
+  if (!(error instanceof ApiError)) return "The cluster cannot be reached. This page retries by itself; det master info shows more.";
   if (error.status === 403) return "Ask an administrator.";
-  if (error.status >= 500)
-    return "A service is away or has failed. This page asks again by itself; the cluster's log tells more: det master logs.";
+  if (error.status >= 500) return "A service is unavailable or has failed. This page retries by itself; for details, run det master logs.";
   return "";
 }

@@ -85,7 +85,7 @@ export function Front({ one, rows, metric, smaller, names, topics, tint, onOpen 
             <Select
               small
               hideLabel
-              label="Best of the second metric"
+              label="Best value of the second metric"
               value={less ? "min" : "max"}
               options={[
                 ["min", "low is good"],
@@ -100,7 +100,7 @@ export function Front({ one, rows, metric, smaller, names, topics, tint, onOpen 
       <div className="drawn-in">
         {both.length ? (
           <Dots
-            name={`${metric.name} over ${name}; ${front.length} trials are beaten by none in both: ${front.map((row) => row.trial.id).join(", ")}`}
+            name={`${metric.name} over ${name}; ${front.length} trials are beaten by no other in both: ${front.map((row) => row.trial.id).join(", ")}`}
             rows={both}
             x={x}
             y={metric}
@@ -110,7 +110,7 @@ export function Front({ one, rows, metric, smaller, names, topics, tint, onOpen 
             ground={line}
           />
         ) : (
-          <Empty title="There is no second metric yet">Trials that report two are compared by both.</Empty>
+          <Empty title="There is no second metric yet">This view compares trials that report two metrics.</Empty>
         )}
       </div>
     </Card>

@@ -85,7 +85,7 @@ export function JudgeControls({ one, names, total, children }: { one: Experiment
           <Select above label="Best is" value={judge.smaller ? "min" : "max"} options={ORDERS} onChange={(o) => set({ o })} />
           <NumberField label="At batches" min={0} placeholder="best" value={params.get("at") ?? ""} onChange={(at) => set({ at })} />
           <NumberField
-            label="Give or take, in batches"
+            label="Tolerance, in batches"
             min={0}
             placeholder="0"
             value={params.get("mg") ?? ""}

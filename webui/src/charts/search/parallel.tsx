@@ -119,7 +119,7 @@ export function Parallel({ rows, chosen, axes, brushes, onBrush, onMove, tint, o
   const faint = useCallback((lit: number | null) => inside.has(lit ?? NaN), [inside]);
   return (
     <Canvas
-      name="Hyperparameters of the trials and their metric, a line for each trial; the table below has the same"
+      name="Hyperparameters and metric of each trial, one line per trial; the table below shows the same data"
       height={HEIGHT}
       draw={draw}
       above={above}

@@ -147,8 +147,8 @@ export function Importances({
       </ul>
       <p className="ink3 xs" role="note">
         {found.trials < enough
-          ? `From ${found.trials} trials. Under ${enough}, read the order, not the figures.`
-          : `What each explains alone of ${found.trials} trials, by a random forest (fANOVA; Hutter et al., 2014); what is missing to 100 % acts together or is noise.`}
+          ? `From ${found.trials} trials. With fewer than ${enough}, trust the order, not the numbers.`
+          : `How much of the variation each one explains alone, across ${found.trials} trials, estimated with a random forest (fANOVA; Hutter et al., 2014). The rest, up to 100 %, is interaction or noise.`}
       </p>
     </div>
   );

@@ -33,9 +33,9 @@ export function AgentDrawer({
         facts={[
           ["Pool", agent.resourcePools.join(", ")],
           ["Address", agent.addresses.join(", ")],
-          ["Here since", <Time key="t" at={agent.registeredTime} />],
+          ["Connected since", <Time key="t" at={agent.registeredTime} />],
           ["Version", agent.version],
-          ["State", agent.draining ? "drains: what runs there comes to its end" : agent.enabled ? "takes work" : "disabled"],
+          ["State", agent.draining ? "draining: running tasks finish first" : agent.enabled ? "takes work" : "disabled"],
         ]}
       />
       <ul className="slots" aria-label={`Slots of ${agent.id}`}>

@@ -130,7 +130,7 @@ export function Agents({ agents, of, lit, uses }: { agents: Agent[]; of: (slot: 
           },
         ]
       : []),
-    { id: "up", head: "Here since", width: 120, cell: (one) => <Time at={one.registeredTime} />, value: (one) => one.registeredTime },
+    { id: "up", head: "Connected since", width: 120, cell: (one) => <Time at={one.registeredTime} />, value: (one) => one.registeredTime },
     { id: "address", head: "Address", width: 130, off: true, cell: (one) => <Cut>{one.addresses.join(", ")}</Cut> },
   ];
   return (

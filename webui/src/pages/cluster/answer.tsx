@@ -33,7 +33,7 @@ export function Answer({ agents, pools, away, uses }: { agents: Agent[]; pools: 
       </Figure>
       <AtWork agents={agents} uses={uses} />
       <Figure
-        name="Wholly free"
+        name="Entirely free"
         value={whole}
         unit={whole === 1 ? "agent" : "agents"}
         note={`${slots.length - busy - draining - off} free slots in all`}
@@ -59,7 +59,7 @@ function AtWork({ agents, uses }: { agents: Agent[]; uses: Use[] }) {
     const least = gpus.toSorted((a, b) => a.gpu! - b.gpu!)[0]!;
     return (
       <Figure
-        name="GPU at work"
+        name="GPU busy"
         value={`${Math.round(mean)} %`}
         unit="mean of used slots"
         note={gpus.length > 1 ? `${least.id} least: ${Math.round(least.gpu!)} %` : undefined}
@@ -70,5 +70,5 @@ function AtWork({ agents, uses }: { agents: Agent[]; uses: Use[] }) {
   if (!cores.length) return null;
   const all = cores.reduce((sum, one) => sum + one.cpuCores!, 0);
   const memory = cores.reduce((sum, one) => sum + (one.memoryGb ?? 0), 0);
-  return <Figure name="CPU at work" value={little(all)} unit={all === 1 ? "core" : "cores"} note={`${little(memory)} GB of memory held`} />;
+  return <Figure name="CPU busy" value={little(all)} unit={all === 1 ? "core" : "cores"} note={`${little(memory)} GB of memory held`} />;
 }

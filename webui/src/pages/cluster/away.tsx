@@ -8,7 +8,7 @@ const MOST_RUNS = 20;
 
 /** Agents that were lost, and what became of their trials. */
 export const AwayCard = ({ agents }: { agents: Away[] }) => (
-  <Card title="Agents that are away" count={agents.length}>
+  <Card title="Disconnected agents" count={agents.length}>
     <div className="stack" style={{ gap: 6 }}>
       {agents.map((one) => (
         <Fold
@@ -17,7 +17,7 @@ export const AwayCard = ({ agents }: { agents: Away[] }) => (
             <span className="cut">
               <b>{one.id}</b>{" "}
               <span className="ink2">
-                {one.resourcePools.join(", ")}, {one.slots} slots, away since <Time at={one.goneTime} />: {one.reason}
+                {one.resourcePools.join(", ")}, {one.slots} slots, disconnected since <Time at={one.goneTime} />: {one.reason}
               </span>
             </span>
           }
@@ -34,7 +34,7 @@ export const AwayCard = ({ agents }: { agents: Away[] }) => (
               </li>
             ))}
             {one.runs.length > MOST_RUNS && <li>{one.runs.length - MOST_RUNS} more</li>}
-            {!one.runs.length && <li className="ink3">Nothing ran on it.</li>}
+            {!one.runs.length && <li className="ink3">Nothing was running on it.</li>}
           </ul>
         </Fold>
       ))}

@@ -7,7 +7,7 @@ import type { Holder } from "./facts";
 /** Who holds slots; pointed at, its slots light up and the others fade. */
 export function Holders({ list, lit, onLight }: { list: Holder[]; lit: string | null; onLight: (id: string | null) => void }) {
   return (
-    <Card title="On the slots">
+    <Card title="Running on the slots">
       <ul className="holders">
         {list.map((one) => (
           <li
@@ -29,7 +29,7 @@ export function Holders({ list, lit, onLight }: { list: Holder[]; lit: string | 
             <b>{one.slots}</b>
           </li>
         ))}
-        {!list.length && <li className="ink3">Nothing holds a slot.</li>}
+        {!list.length && <li className="ink3">No slot is in use.</li>}
       </ul>
     </Card>
   );

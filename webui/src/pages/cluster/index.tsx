@@ -65,7 +65,7 @@ export function Cluster() {
           ) : (
             <Card>
               <Empty icon={<Server className="l" />} title="No agent is here" command="det deploy local cluster-up">
-                Trials wait until one comes.
+                Trials wait until an agent connects.
               </Empty>
             </Card>
           )

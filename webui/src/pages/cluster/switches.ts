@@ -26,7 +26,7 @@ export function useSwitches() {
   };
   const disable = async (agent: Agent) => {
     const busy = slotsOf(agent).filter(isBusy).length;
-    const text = `What runs on ${busy} of its slots ends at once and is started again elsewhere. Drain lets it come to its end.`;
+    const text = `Tasks on ${busy} of its slots stop immediately and restart elsewhere. Drain lets them finish first.`;
     if (busy && !(await ask({ title: `Disable ${agent.id}?`, text, verb: "Disable", danger: true }))) return;
     await put(`agents/${agent.id}`, "disable", undefined, `Disabled ${agent.id}`);
   };
@@ -35,7 +35,7 @@ export function useSwitches() {
       name: "Drain",
       icon: createElement(Timer),
       not: not || (agent.enabled ? "" : "is off already"),
-      act: () => void put(`agents/${agent.id}`, "disable", { drain: true }, `${agent.id} drains: what runs there comes to its end`),
+      act: () => void put(`agents/${agent.id}`, "disable", { drain: true }, `${agent.id} is draining: running tasks finish first`),
     },
     {
       name: "Enable",
@@ -52,5 +52,5 @@ export function useSwitches() {
       act: () => void disable(agent),
     },
   ];
-  return { put, items, not: admin ? "" : "Only administrators may" };
+  return { put, items, not: admin ? "" : "Only administrators can do this" };
 }

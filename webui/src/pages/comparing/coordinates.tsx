@@ -54,7 +54,7 @@ export function Coordinates({ experiments, trials }: Compared) {
   if (!rows.length)
     return (
       <Card>
-        <Empty title={`None of these has reported ${metric} yet`}>It is the metric of the first one's search.</Empty>
+        <Empty title={`None of these has reported ${metric} yet`}>This is the metric that the first experiment searches for.</Empty>
       </Card>
     );
   return (

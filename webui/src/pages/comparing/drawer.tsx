@@ -56,7 +56,7 @@ export function CompareDrawer({
       ) : found.trials.length ? (
         <Beside experiments={found.experiments} trials={found.trials} />
       ) : (
-        <Empty title="None of these has a trial yet">They appear as their searches ask for them.</Empty>
+        <Empty title="None of these has any trials yet">They appear when the search creates them.</Empty>
       )}
     </Drawer>
   );
@@ -111,7 +111,7 @@ function Beside({ experiments, trials }: { experiments: Experiment[]; trials: Tr
 /** The answer: who is best, and by how much the others are behind. */
 function Values({ trials, above, looks }: { trials: Trial[]; above: Map<number, Experiment>; looks: Looks }) {
   return (
-    <ul className="listed" aria-label="Values, the best first">
+    <ul className="listed" aria-label="Values, best first">
       {trials.map((trial) => {
         const one = above.get(trial.experimentId);
         const look = looks.get(trial.id);

@@ -8,17 +8,17 @@ const STEPS = (origin: string) => [
   {
     name: "Point the command line at this cluster",
     command: `export DET_MASTER=${origin}`,
-    hint: "In the shell where you work; det user whoami says whether it is reached.",
+    hint: "Run this in your shell; then det user whoami checks the connection.",
   },
   {
     name: "Submit an experiment",
     command: "det experiment create 1_metrics.yaml .",
-    hint: "From the folder examples/core_api, whose experiments take seconds, or from your own. New experiment does the same in the browser.",
+    hint: "Run it in examples/core_api, whose experiments take seconds, or in your own folder. In the browser, use New experiment.",
   },
   {
     name: "Watch it here",
     command: "det experiment list",
-    hint: "Its charts, logs and checkpoints are on its page from its first report on.",
+    hint: "Charts, logs and checkpoints appear on its page with the first report.",
   },
 ];
 
@@ -28,7 +28,7 @@ export const FirstSteps = () => (
       <FlaskConical className="l" />
       <div>
         <b className="b">Run your first experiment</b>
-        <p className="ink2 sm">Nothing has run on this cluster yet. Three steps, and it stands here.</p>
+        <p className="ink2 sm">Nothing has run on this cluster yet. Three steps get you there.</p>
       </div>
     </div>
     <ol>

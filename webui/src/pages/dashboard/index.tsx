@@ -93,10 +93,10 @@ export function Dashboard() {
             ) : mine ? (
               <Empty
                 icon={<FlaskConical className="l" />}
-                title="You have submitted nothing yet"
+                title="You have not submitted anything yet"
                 command="det experiment create config.yaml ."
               >
-                What you submit stands here. Everyone shows what others run.
+                Your experiments appear here. Everyone shows those of other users.
               </Empty>
             ) : (
               <FirstSteps />

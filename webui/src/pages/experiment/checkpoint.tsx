@@ -118,7 +118,7 @@ export function Register({ uuid, onClose }: { uuid: string; onClose: () => void 
   return (
     <Dialog title={`Register checkpoint ${uuid.slice(0, 8)}`} onClose={onClose}>
       <form onSubmit={(event) => void register(event).catch(() => undefined)}>
-        <Field label="Model" hint="One that there is, or the name of a new one. Versions of models are never cleared away.">
+        <Field label="Model" hint="An existing model or a new name. Registered checkpoints are never garbage-collected.">
           {(wired) => <input className="input" name="model" list={id} required autoComplete="off" {...wired} />}
         </Field>
         <datalist id={id}>

@@ -61,7 +61,7 @@ export function Checkpoints({ of, topics, experiment }: { of: string; topics: st
     if (
       await ask({
         title: `Delete ${what}?`,
-        text: `${sum} are deleted for ever. What was measured stays.`,
+        text: `${sum} are permanently deleted. Metrics are kept.`,
         verb: `Delete ${what}`,
         danger: true,
       })
@@ -156,15 +156,15 @@ export function Checkpoints({ of, topics, experiment }: { of: string; topics: st
                     act: () => void remove([one]),
                   },
                 ]}
-                empty={view === "deleted" ? "None was deleted." : view === "going" ? "None would go." : "None fits."}
+                empty={view === "deleted" ? "None was deleted." : view === "going" ? "None would go." : "None match."}
               />
             </>
           ) : (
             <Empty
-              title="No checkpoint yet"
+              title="No checkpoints yet"
               command='with core_context.checkpoint.store_path({"steps_completed": steps}) as (path, uuid): ...'
             >
-              A script stores them with core_context.checkpoint.
+              Scripts store checkpoints with core_context.checkpoint.
             </Empty>
           )
         }

@@ -48,7 +48,7 @@ export function Continue({ one, trial, onClose }: { one: Experiment; trial: Tria
           value={until}
           onChange={setUntil}
           min={1}
-          hint="The length of the whole training, what is done included."
+          hint="The total length, including what is already done."
           error={tried || until !== String(count * 2) ? wrong : ""}
         />
         <TextArea
@@ -56,7 +56,7 @@ export function Continue({ one, trial, onClose }: { one: Experiment; trial: Tria
           value={text}
           onChange={setText}
           placeholder="optimizer.lr: 1.0e-4"
-          hint="A line for each, as name: value. Empty: all stay as they are."
+          hint="One per line, as name: value. Leave empty to keep all of them."
           error={text ? badChange : ""}
         />
         {go.error ? <Failure error={go.error} /> : null}

@@ -57,7 +57,7 @@ export function Difference({ one }: { one: Experiment }) {
         <NumberField label="Compared with experiment" min={1} value={String(other || "")} onChange={compare} />
       </form>
       {found.error ? <Failure error={found.error} /> : null}
-      {!other && <Empty>It was not forked from another. Name one to compare it with.</Empty>}
+      {!other && <Empty>This experiment was not forked. Choose one to compare it with.</Empty>}
       {found.isLoading && <Loading />}
       {found.data && <Shown one={one} before={found.data.before} changed={found.data.changed} />}
     </section>

@@ -125,7 +125,7 @@ function End({ one, spent, job }: { one: Experiment; spent: ReturnType<typeof us
       name="Ends"
       value={`in ${duration(found.left)}`}
       unit={found.spread >= 1 ? `± ${duration(found.spread)}` : undefined}
-      note={`about ${clock(Date.now() + found.left * 1000)}, at the present pace`}
+      note={`about ${clock(Date.now() + found.left * 1000)}, at the current rate`}
     />
   );
 }

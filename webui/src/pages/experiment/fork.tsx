@@ -26,7 +26,7 @@ export function Fork({ one, search = false, onClose }: { one: Experiment; search
     <Dialog
       wide
       title={search ? `Search hyperparameters of ${one.name}` : `Fork ${one.name}`}
-      said="A new experiment with the same code and the configuration below."
+      said="Creates a new experiment with the same code and the configuration below."
       onClose={onClose}
     >
       <form className="form" onSubmit={submit}>

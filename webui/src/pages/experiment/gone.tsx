@@ -14,7 +14,7 @@ export function Gone({ kind, id }: { kind: string; id: number | string }) {
         There is no {kind} {id}
       </h1>
       <Card>
-        {found.error ? <p>Nobody has made it yet, or it is of another cluster.</p> : null}
+        {found.error ? <p>It does not exist yet, or it belongs to another cluster.</p> : null}
         <ul>
           {found.data?.steps
             .filter((step, at) => at === 0 || step.actor.startsWith("user:") || step.reason.includes(" by "))

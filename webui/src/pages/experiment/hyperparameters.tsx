@@ -73,7 +73,7 @@ export function Hyperparameters({ one, trials, names, endings, topics }: Props) 
       </div>
       <Card>
         <Empty title={`No trial has reported ${judge.name}${judge.batches === null ? "" : ` at ${judge.batches} batches`} yet`}>
-          Plots of the search appear with the first two.
+          The plots appear once two trials have.
         </Empty>
       </Card>
     </>
@@ -187,7 +187,7 @@ function Two({ chosen, found, share, open, byRank, judge }: Shown) {
   if (found.shown.length < 2)
     return (
       <Card>
-        <Empty title="There are no two hyperparameters that differ">Pairs need two of them.</Empty>
+        <Empty title="Fewer than two hyperparameters differ">This view needs at least two.</Empty>
       </Card>
     );
   return (

@@ -121,7 +121,7 @@ function Tab({ tab, one, trials, topics, job }: { tab: string; one: Experiment; 
           <Logs source={`trials/${first.id}`} command={`det trial logs ${first.id}`} failed={first.state === "STATE_ERROR"} />
         </>
       ) : (
-        <Empty title="No trial has begun">Its log begins with its first trial.</Empty>
+        <Empty title="No trial has begun">The log starts with the first trial.</Empty>
       );
     }
     default:

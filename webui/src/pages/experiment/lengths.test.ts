@@ -7,7 +7,7 @@ test.each([500, { batches: 500 }, { epochs: 3 }])("a length stays as it is writt
 });
 
 test("a trial goes on to more than it has", () => {
-  expect(wrongLength("100000", 120_000)).toBe("It is at 120,000 already. Give more than that.");
+  expect(wrongLength("100000", 120_000)).toBe("It has already reached 120,000. Enter more than that.");
   expect(wrongLength("", 1)).toMatch("whole number");
   expect(wrongLength("1.5", 1)).toMatch("whole number");
   expect(wrongLength("120001", 120_000)).toBe("");

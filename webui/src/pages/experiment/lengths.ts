@@ -18,8 +18,8 @@ export const asConfigured = ({ count, unit }: Length) => (unit ? { [unit]: count
 /** Why a trial cannot be continued to this length; empty where it can. */
 export function wrongLength(text: string, reached: number): string {
   const count = Number(text);
-  if (!text.trim() || !Number.isInteger(count) || count <= 0) return "A whole number above 0 is needed.";
-  return count <= reached ? `It is at ${reached.toLocaleString("en")} already. Give more than that.` : "";
+  if (!text.trim() || !Number.isInteger(count) || count <= 0) return "Enter a whole number above 0.";
+  return count <= reached ? `It has already reached ${reached.toLocaleString("en")}. Enter more than that.` : "";
 }
 
 /** `optimizer.lr: 1e-4`, a line for each; words stay words. */

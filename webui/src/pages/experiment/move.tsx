@@ -37,7 +37,7 @@ export function MoveTo({ one, onClose }: { one: Experiment; onClose: () => void 
           <Button onClick={onClose}>Cancel</Button>
           <Button
             kind="primary"
-            not={target ? undefined : "There is no project here"}
+            not={target ? undefined : "This workspace has no projects"}
             disabled={move.isPending}
             onClick={() =>
               move.mutate({ method: "POST", path: `experiments/${one.id}/move`, body: { destinationProjectId: Number(target) } })

@@ -42,7 +42,7 @@ export function Notes({ one }: { one: Experiment }) {
         {one.notes ? (
           <Markdown text={one.notes} />
         ) : (
-          <Empty icon={<PencilLine className="l" />}>Nothing is noted yet. What did you want to find out?</Empty>
+          <Empty icon={<PencilLine className="l" />}>No notes yet. What did you want to find out?</Empty>
         )}
       </Card>
     );
@@ -52,7 +52,7 @@ export function Notes({ one }: { one: Experiment }) {
         <TextField label="Name" name="name" defaultValue={one.name} required />
         <TextField label="Description" name="description" defaultValue={one.description} />
         <TextField label="Tags" hint="with commas between them" name="labels" defaultValue={one.labels.join(", ")} />
-        <TextArea label="Notes" hint="Markdown; HTML stays text" name="notes" rows={rowsOf(one.notes)} defaultValue={one.notes} />
+        <TextArea label="Notes" hint="Markdown; HTML is shown as text" name="notes" rows={rowsOf(one.notes)} defaultValue={one.notes} />
         <div className="foot">
           <Button kind="primary" type="submit" disabled={change.isPending}>
             Save

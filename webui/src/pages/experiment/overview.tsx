@@ -110,8 +110,8 @@ export function Nothing({ one }: { one: Experiment }) {
   const ended = isOver(one.state);
   return (
     <Card>
-      <Empty title={ended ? "It ended before it reported anything" : "No metrics have been reported yet"}>
-        {ended ? "Its log tells what it did." : "They appear here as soon as the script reports some."}
+      <Empty title={ended ? "It ended before reporting any metrics" : "No metrics have been reported yet"}>
+        {ended ? "The log shows what it did." : "They appear here when the script first reports one."}
       </Empty>
     </Card>
   );

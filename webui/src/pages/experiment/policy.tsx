@@ -50,7 +50,7 @@ interface Props {
 /** The three numbers, and beside them what they would do before they are set. */
 export function PolicyCard({ one, checkpoints, tried, onTry, going, registered }: Props) {
   const now = policyOf(one);
-  const change = useChange(() => toast({ text: "What is kept is set.", undo: () => change.mutate(wish(one.id, now)) }));
+  const change = useChange(() => toast({ text: "The retention policy is saved.", undo: () => change.mutate(wish(one.id, now)) }));
   const same = NAMES.every(([name]) => now[name] === tried[name]);
   const command = `det e set gc-policy --save-experiment-best ${tried.best} --save-trial-best ${tried.trialBest} --save-trial-latest ${tried.trialLatest} ${one.id}`;
   return (
@@ -73,7 +73,7 @@ export function PolicyCard({ one, checkpoints, tried, onTry, going, registered }
           <Button
             kind={same ? "plain" : "primary"}
             icon={<Tick />}
-            not={same ? "These numbers are set" : undefined}
+            not={same ? "This is the current policy" : undefined}
             disabled={change.isPending}
             onClick={() => change.mutate(wish(one.id, tried))}
           >
@@ -81,7 +81,7 @@ export function PolicyCard({ one, checkpoints, tried, onTry, going, registered }
           </Button>
           {!same && (
             <Button kind="ghost" onClick={() => onTry(now)}>
-              Back to what is set
+              Reset to the current policy
             </Button>
           )}
           <Copyable text={command} />

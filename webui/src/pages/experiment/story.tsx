@@ -30,12 +30,12 @@ interface Told {
   more: boolean;
 }
 
-/** Why it is as it is, how its time was spent, and everything that happened: read from the log of events. */
+/** Why it is in this state, how its time was spent, and everything that happened: read from the log of events. */
 export function Story({ kind, id, topic, trials }: { kind: string; id: number | string; topic: string; trials?: number[] }) {
   const why = useData<Told>(`why/${kind}/${id}`, [topic], false, REST_MS);
   return (
     <>
-      <Card title="Why it is as it is">
+      <Card title="Why it is in this state">
         <Loaded found={why}>
           {(told) => (
             <>
@@ -232,7 +232,7 @@ export function Explorer({ kind, id, topic, trials }: { kind: string; id: number
             <>
               <div className="toolbar sifts">
                 <Choice
-                  label="Stated by"
+                  label="Source"
                   value={owner}
                   values={kind === "cluster" ? OWNERS : owners}
                   onChange={(value) => set("owner", value)}
@@ -332,13 +332,13 @@ function Detail({ position }: { position: number }) {
         <>
           {steps.length > 1 ? (
             <>
-              <p className="ink3 sm">It came of</p>
+              <p className="ink3 sm">Caused by</p>
               <div className="chain">
                 <Steps steps={steps.slice(1)} />
               </div>
             </>
           ) : (
-            <p className="ink3 sm">Nothing in the log led to it: somebody did it, or it was seen.</p>
+            <p className="ink3 sm">No earlier event caused it: a person did it, or it was observed.</p>
           )}
           <p className="ink3 sm">
             Event {position} on <code>{subject}</code>, <Link to={`/system/events?event=${position}`}>among all events</Link>

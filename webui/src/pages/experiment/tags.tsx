@@ -64,7 +64,7 @@ function Tags({ one }: { one: Experiment }) {
           ))}
         </div>
       )}
-      <Button type="submit" kind="primary" small not={name.trim() ? undefined : "Write its name"}>
+      <Button type="submit" kind="primary" small not={name.trim() ? undefined : "Type a name"}>
         Add tag
       </Button>
     </form>

@@ -71,7 +71,7 @@ function useTrialActions(): (one: Trial) => MenuItems {
   const kill = async (one: Trial) => {
     const yes = await ask({
       title: `Kill trial ${one.id}?`,
-      text: "It ends at once; what it has not saved is lost. Its experiment goes on.",
+      text: "It stops immediately. Work since its last checkpoint is lost. The experiment continues.",
       verb: "Kill",
       danger: true,
     });
@@ -113,7 +113,7 @@ export function Trials({ one, trials, topics }: { one: Experiment; trials: Trial
   };
   const view = useKeptView(STORE);
   const columns = useMemo(() => columnsOf({ one, names: hyperparametersOf(trials), decided, chosen: new Map() }), [one, trials, decided]);
-  if (!trials.length) return <Empty title="No trial yet">They appear here as the search asks for them.</Empty>;
+  if (!trials.length) return <Empty title="No trials yet">They appear here when the search creates them.</Empty>;
   const states = [...new Set(trials.map((trial) => stateName(shownState(trial, decided))))].sort();
   return (
     <>
@@ -131,10 +131,10 @@ export function Trials({ one, trials, topics }: { one: Experiment; trials: Trial
         <span className="sp" />
         {chosen.size > 0 && (
           <Button kind="ghost" onClick={() => set({ t: "" })}>
-            Choose none
+            Clear selection
           </Button>
         )}
-        <Button icon={<Layers />} keys="C" not={chosen.size ? undefined : "Choose trials first"} onClick={compare}>
+        <Button icon={<Layers />} keys="C" not={chosen.size ? undefined : "Select trials first"} onClick={compare}>
           Compare {chosen.size || ""}
         </Button>
         <ColumnPicker columns={columns} view={view} />

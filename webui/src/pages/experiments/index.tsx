@@ -113,7 +113,7 @@ function SaveView({ view }: { view: ListView }) {
       {open && (
         <Dialog
           title="Save this view"
-          said="Its query, columns, order and groups become a tab of this page, in this browser."
+          said="Saves the query, columns, order and groups as a tab of this page, in this browser."
           onClose={() => setOpen(false)}
         >
           <form
@@ -218,7 +218,7 @@ function Bar({
           kind="plain"
           small={false}
           items={[
-            { name: "Archived too", checked: view.archived, act: () => view.set({ a: view.archived ? "" : "1" }) },
+            { name: "Include archived", checked: view.archived, act: () => view.set({ a: view.archived ? "" : "1" }) },
             null,
             ...heated.map((one) => ({ name: `Heat: ${one.head}`, checked: view.heat.includes(one.id), act: () => heat(one.id) })),
             null,
@@ -230,7 +230,7 @@ function Bar({
                 void Promise.resolve(onExport()).finally(() => setBusy(false));
               },
             },
-            ...(named ? [{ name: `Forget the view ${named}`, danger: true, act: () => forget(named) }] : []),
+            ...(named ? [{ name: `Delete the view ${named}`, danger: true, act: () => forget(named) }] : []),
           ]}
         />
       </div>
@@ -326,10 +326,10 @@ function List({
       <section className="card">
         <Empty
           icon={<FlaskConical className="l" />}
-          title={view.text ? "No experiment fits this query" : "No experiment yet"}
+          title={view.text ? "No experiments match this query" : "No experiments yet"}
           command={view.text ? undefined : "det experiment create config.yaml ."}
         >
-          {view.text ? "Take away a condition, or look among the archived ones, too." : "Submit one, and watch it here."}
+          {view.text ? "Remove a condition, or include archived experiments." : "Submit one and watch it here."}
         </Empty>
       </section>
     );

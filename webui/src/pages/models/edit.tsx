@@ -13,7 +13,7 @@ export function useModelMenu() {
   const act = useAct();
   const navigate = useNavigate();
   const remove = async (one: Model) => {
-    const text = `Its ${one.numVersions} versions are forgotten; their checkpoints stay only as long as retention keeps them.`;
+    const text = `Its ${one.numVersions} versions are deleted; retention decides how long their checkpoints are kept.`;
     if (!(await ask({ title: `Delete model ${one.name}?`, text, verb: "Delete", danger: true }))) return;
     if (await act("DELETE", pathOf(one.name), {}, `Deleted ${one.name}`)) navigate("/models");
   };
@@ -27,7 +27,7 @@ export function useModelMenu() {
           "POST",
           `${pathOf(one.name)}/${one.archived ? "unarchive" : "archive"}`,
           {},
-          `${one.archived ? "Took out of the archive:" : "Archived"} ${one.name}`,
+          `${one.archived ? "Unarchived" : "Archived"} ${one.name}`,
         ),
     },
     null,
@@ -53,7 +53,7 @@ export function EditModel({ model, path, onClose }: { model: Model; path: string
       <form onSubmit={(event) => void save(event)}>
         <TextField label="Name" name="name" defaultValue={model.name} required />
         <TextField label="Description" name="description" defaultValue={model.description} />
-        <TextField label="Tags" name="labels" hint="With commas between them." defaultValue={model.labels.join(", ")} />
+        <TextField label="Tags" name="labels" hint="Separated by commas." defaultValue={model.labels.join(", ")} />
         <TextArea label="Notes" name="notes" rows={5} defaultValue={model.notes} />
         <DialogFoot onClose={onClose}>Save</DialogFoot>
       </form>
@@ -77,7 +77,7 @@ export function EditVersion({ path, one, onClose }: { path: string; one: Version
         <TextField
           label="Tags"
           name="labels"
-          hint="With commas between them, such as production or candidate."
+          hint="Separated by commas, such as production, candidate."
           defaultValue={(one.labels ?? []).join(", ")}
         />
         <TextArea label="Notes" name="notes" rows={3} defaultValue={one.notes} />

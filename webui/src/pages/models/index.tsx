@@ -51,7 +51,7 @@ export function Models() {
       />
       <div className="toolbar">
         <Search label="Find a model" value={wanted} onChange={(value) => set("q", value)} />
-        <Check label="Archived too" checked={archived} onChange={(on) => set("a", on ? "1" : "")} />
+        <Check label="Include archived" checked={archived} onChange={(on) => set("a", on ? "1" : "")} />
       </div>
       <Loaded found={found}>
         {({ models }) =>
@@ -116,8 +116,8 @@ export function Models() {
             />
           ) : (
             <Card>
-              <Empty icon={<Box className="l" />} title="No model yet" command="det model create NAME">
-                A model names checkpoints that shall stay.
+              <Empty icon={<Box className="l" />} title="No models yet" command="det model create NAME">
+                A model names checkpoints that you want to keep.
               </Empty>
             </Card>
           )
@@ -137,14 +137,14 @@ function NewModel({ taken, onClose }: { taken: string[]; onClose: () => void }) 
     event.preventDefault();
     if (used) return;
     const body = { name: name.trim(), description: new FormData(event.currentTarget).get("description") };
-    if (await act("POST", "models", body, `Made the model ${body.name}`)) onClose();
+    if (await act("POST", "models", body, `Created the model ${body.name}`)) onClose();
   };
   return (
-    <Dialog title="New model" said="Its versions are checkpoints; they stay as long as they are registered." onClose={onClose}>
+    <Dialog title="New model" said="Its versions are checkpoints. They are kept as long as they are registered." onClose={onClose}>
       <form onSubmit={(event) => void make(event)}>
         <TextField label="Name" value={name} onChange={setName} required error={used ? "This name is taken." : undefined} />
         <TextField label="Description" name="description" />
-        <DialogFoot onClose={onClose}>Make model</DialogFoot>
+        <DialogFoot onClose={onClose}>Create model</DialogFoot>
       </form>
     </Dialog>
   );

@@ -70,7 +70,7 @@ function useVersionMenu(path: string, model: Model) {
   const [editing, setEditing] = useState<Version | null>(null);
   const act = useAct();
   const remove = async (one: Version) => {
-    const text = "Its checkpoint stays only as long as retention keeps it.";
+    const text = "Retention then decides how long its checkpoint is kept.";
     if (await ask({ title: `Delete version ${one.version} of ${model.name}?`, text, verb: "Delete", danger: true }))
       await act("DELETE", `${path}/versions/${one.version}`, {}, `Deleted version ${one.version}`);
   };
@@ -143,8 +143,8 @@ function Versions({ path, model, versions }: { path: string; model: Model; versi
   if (!shown)
     return (
       <Card>
-        <Empty icon={<Box className="l" />} title="No version yet" command={`det model register-version ${model.name} UUID`}>
-          Checkpoints are registered on their page, too.
+        <Empty icon={<Box className="l" />} title="No versions yet" command={`det model register-version ${model.name} UUID`}>
+          You can also register a checkpoint on its own page.
         </Empty>
       </Card>
     );
@@ -224,7 +224,7 @@ function VersionDrawer({
             typeof now === "number" && typeof then === "number" ? `${now >= then ? "+" : "−"} ${number(Math.abs(now - then), 3)}` : "",
           ],
           ["Size", bytes(one) ? `${Object.keys(one.checkpoint.resources ?? {}).length} files, ${size(bytes(one))}` : ""],
-          ["Kept", "always, as it belongs to a model"],
+          ["Kept", "always, because it belongs to a model"],
         ]}
       />
       {trained && (

@@ -17,7 +17,7 @@ export async function unpack(name: string, bytes: Uint8Array<ArrayBuffer>): Prom
   if (/\.zip$/i.test(name)) return unzip(bytes);
   if (/\.(tar\.gz|tgz)$/i.test(name)) return untar(await through(bytes, "gzip"));
   if (/\.tar$/i.test(name)) return untar(bytes);
-  throw new Error(`${name} is no archive that can be read here: .tar, .tar.gz, .tgz or .zip`);
+  throw new Error(`${name} is not a supported archive: use .tar, .tar.gz, .tgz or .zip`);
 }
 
 async function through(bytes: Uint8Array<ArrayBuffer>, format: CompressionFormat): Promise<Uint8Array<ArrayBuffer>> {
@@ -33,7 +33,7 @@ export function untar(bytes: Uint8Array<ArrayBuffer>): Packed[] {
     const head = bytes.subarray(at, at + BLOCK);
     if (head.every((one) => one === 0)) break;
     const size = Number.parseInt(upTo(head.subarray(124, 136)).trim() || "0", 8);
-    if (Number.isNaN(size)) throw new Error("this is no tar archive, or it is damaged");
+    if (Number.isNaN(size)) throw new Error("this is not a tar archive, or it is damaged");
     const kind = String.fromCharCode(head[156]!);
     const content = bytes.slice(at + BLOCK, at + BLOCK + size);
     const prefix = text(head.subarray(257, 262)) === "ustar" ? upTo(head.subarray(345, 500)) : "";
@@ -58,7 +58,7 @@ async function unzip(bytes: Uint8Array<ArrayBuffer>): Promise<Packed[]> {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   let end = bytes.length - 22;
   while (end >= 0 && view.getUint32(end, true) !== END) end -= 1;
-  if (end < 0) throw new Error("this is no zip archive, or it is damaged");
+  if (end < 0) throw new Error("this is not a zip archive, or it is damaged");
   const found: Packed[] = [];
   let at = view.getUint32(end + 16, true);
   for (let left = view.getUint16(end + 10, true); left > 0; left -= 1) {
@@ -69,7 +69,7 @@ async function unzip(bytes: Uint8Array<ArrayBuffer>): Promise<Packed[]> {
     const begin = local + 30 + view.getUint16(local + 26, true) + view.getUint16(local + 28, true);
     const content = bytes.slice(begin, begin + packed);
     if (!path.endsWith("/")) {
-      if (method !== STORED && method !== DEFLATED) throw new Error(`${path} is packed in a way that cannot be read here`);
+      if (method !== STORED && method !== DEFLATED) throw new Error(`${path} uses a compression method that the browser cannot read`);
       found.push({ path, bytes: method === STORED ? content : await through(content, "deflate-raw") });
     }
     at += 46 + nameSize + extra + comment;

@@ -93,7 +93,7 @@ export function Editor({ text, onChange, fields, wrong }: Props) {
           <div
             id={`${id}-offers`}
             role="listbox"
-            aria-label="What may stand here"
+            aria-label="Suggestions"
             className="menu-box offers"
             style={{ top: row * LINE_PX + PAD_PX, left: `calc(${Math.max(0, column - (at! - found.from))}ch + ${PAD_PX}px)` }}
           >
@@ -117,7 +117,7 @@ export function Editor({ text, onChange, fields, wrong }: Props) {
         )}
       </div>
       <p id={`${id}-help`} className="vh">
-        Ctrl and Space offer what may stand at the cursor; Enter or Tab takes it.
+        Ctrl+Space suggests what is allowed at the cursor; Enter or Tab inserts it.
       </p>
     </div>
   );

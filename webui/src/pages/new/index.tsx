@@ -82,7 +82,7 @@ export function NewExperiment() {
   };
 
   const wrong = checked.error ? wrongs(settled, checked.error instanceof Error ? checked.error.message : String(checked.error)) : [];
-  const missing = isFork || code.files.length ? "" : "Choose its code first";
+  const missing = isFork || code.files.length ? "" : "Choose the code first";
   const not = missing || (checked.error ? "The configuration is not valid yet" : checked.isPending ? "It is being checked" : "");
   const go = () =>
     submit.mutate({
@@ -101,7 +101,7 @@ export function NewExperiment() {
     <>
       <PageHead
         title="New experiment"
-        facts={["Checked while you write; nothing starts before you submit it."]}
+        facts={["Checked as you type. Nothing starts until you submit."]}
         actions={
           <Button kind="primary" icon={<FlaskConical />} not={not} disabled={submit.isPending} onClick={go}>
             Submit
@@ -118,7 +118,7 @@ export function NewExperiment() {
           <Card title="Code">
             <Source code={code} onChange={takeCode} onParent={(id) => void takeParent(id)} />
           </Card>
-          <Card title="What it would do">
+          <Card title="What it will do">
             {checked.data && !checked.error ? (
               <Plan
                 found={checked.data}
@@ -127,9 +127,9 @@ export function NewExperiment() {
                 trials={trials.data?.trials ?? []}
               />
             ) : (
-              <p className="ink3">Told once the configuration is valid.</p>
+              <p className="ink3">Shown once the configuration is valid.</p>
             )}
-            <Check label="Start as soon as it is submitted" checked={activate} onChange={setActivate} />
+            <Check label="Start when submitted" checked={activate} onChange={setActivate} />
           </Card>
         </div>
       </div>
@@ -168,7 +168,7 @@ function Verdict({ wrong, fine }: { wrong: ReturnType<typeof wrongs>; fine: bool
     <div className="verdict" aria-live="polite">
       {fine && (
         <p className="good">
-          <CircleCheck className="s" /> Valid. Fields that are left out take their defaults.
+          <CircleCheck className="s" /> Valid. Missing fields use their defaults.
         </p>
       )}
       {wrong.map((one) => (
@@ -205,7 +205,7 @@ function Plan({ found, pools, parent, trials }: { found: Checked; pools: Pool[];
               price
                 ? `at the pace of ${parent!.id}`
                 : parent
-                  ? `experiment ${parent.id} tells no pace in ${wanted.unit}`
+                  ? `experiment ${parent.id} has no rate in ${wanted.unit}`
                   : "no earlier run to go by"
             }
           />

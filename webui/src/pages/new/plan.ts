@@ -64,7 +64,8 @@ export function start(pool: Pool | undefined, slots: number): string {
   const free = pool.slotsAvailable - pool.slotsUsed;
   const waiting = pool.stats.queuedCount;
   const of = `${free} of ${pool.slotsAvailable} slots ${free === 1 ? "is" : "are"} free`;
-  if (slots > pool.slotsAvailable) return `Never as things are: it needs ${slots} slots, and ${pool.name} has ${pool.slotsAvailable}.`;
+  if (slots > pool.slotsAvailable)
+    return `Never, as the pool is now: it needs ${slots} slots, and ${pool.name} has ${pool.slotsAvailable}.`;
   if (!waiting && free >= slots) return `At once: ${of} in ${pool.name}.`;
   const before = waiting ? `${waiting === 1 ? "1 job waits" : `${waiting} jobs wait`} before it` : "nobody waits before it";
   return `When ${slots === 1 ? "a slot is" : `${slots} slots are`} free: ${of} in ${pool.name}, ${before}.`;

@@ -36,9 +36,9 @@ export function Source({ code, onChange, onParent }: { code: Code; onChange: (co
           : await Promise.all(given.map(async (file) => ({ path: file.webkitRelativePath || file.name, bytes: await bytesOf(file) })));
       const files = chosen(found);
       const whole = files.reduce((sum, file) => sum + file.bytes.length, 0);
-      if (!files.length) throw new Error("There is no file in it that would be sent.");
+      if (!files.length) throw new Error("It contains no files to upload.");
       if (whole > MOST_BYTES)
-        throw new Error(`It has ${size(whole)}; at most ${size(MOST_BYTES)} are taken. Name what is not needed in .detignore.`);
+        throw new Error(`It has ${size(whole)}; the limit is ${size(MOST_BYTES)}. List files to leave out in .detignore.`);
       onChange({ ...code, files });
     } catch (failure) {
       setError(failure);
@@ -75,10 +75,12 @@ export function Source({ code, onChange, onParent }: { code: Code; onChange: (co
             onChange={(event) => void take(event)}
           />
           <Button icon={isFolder ? <FolderOpen /> : <FileArchive />} onClick={() => input.current?.click()}>
-            {isFolder ? "Choose a folder" : "Choose an archive"}
+            {isFolder ? "Select a folder" : "Select an archive"}
           </Button>
           <p className="hint">
-            {isFolder ? "What .detignore names, and caches, stay here." : ".tar, .tar.gz, .tgz or .zip; it is unpacked in this browser."}
+            {isFolder
+              ? "Files matched by .detignore, and caches, are not uploaded."
+              : ".tar, .tar.gz, .tgz or .zip; it is unpacked in the browser."}
           </p>
         </div>
       )}
@@ -112,7 +114,7 @@ function Earlier({ parent, onParent }: { parent: number | null; onParent: (id: n
     "experiments",
   ]);
   return (
-    <Field label="Experiment" hint="Its code is taken as it is, its configuration as it was submitted.">
+    <Field label="Experiment" hint="Uses its code, and its configuration as submitted.">
       {({ "aria-invalid": _, ...wired }) => (
         <select className="sel wide" {...wired} value={parent ?? ""} onChange={(event) => onParent(Number(event.target.value))}>
           <option value="">Choose one</option>

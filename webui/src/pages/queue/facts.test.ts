@@ -28,7 +28,7 @@ test("a move says whom it costs and what it gains", () => {
     "Nothing is interrupted. It starts about 13:00 instead of 14:00.",
   );
   expect(consequence(job({}), { starts: [], leaves: ["experiment-2"], startsIn: null }, names, NOON)).toBe(
-    "bert is asked to save and leave.",
+    "bert is asked to save a checkpoint and stop.",
   );
   expect(consequence(job({}), { starts: ["experiment-1"], leaves: [], startsIn: 0 }, names, NOON)).toBe(
     "Nothing is interrupted. It starts at once.",

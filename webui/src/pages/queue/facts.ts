@@ -60,7 +60,9 @@ export interface Preview {
 export function consequence(job: Job, found: Preview, names: Map<string, string>, now = Date.now()): string {
   const leaving = found.leaves.map((id) => names.get(id) ?? id);
   const shown = leaving.slice(0, 3).join(", ") + (leaving.length > 3 ? ` and ${leaving.length - 3} more` : "");
-  const cost = leaving.length ? `${shown} ${leaving.length === 1 ? "is" : "are"} asked to save and leave.` : "Nothing is interrupted.";
+  const cost = leaving.length
+    ? `${shown} ${leaving.length === 1 ? "is" : "are"} asked to save a checkpoint and stop.`
+    : "Nothing is interrupted.";
   const then = found.startsIn === null ? null : about(found.startsIn, now);
   const before = startsAt(job, now);
   const start = found.starts.includes(job.jobId)

@@ -43,8 +43,12 @@ export function Queue() {
             <Lists jobs={jobs} pools={all} several={!pool && all.length > 1} />
           ) : (
             <Card>
-              <Empty icon={<ListOrdered className="l" />} title="Nothing waits, nothing runs" command="det experiment create config.yaml .">
-                Jobs stand here from their submission to their end.
+              <Empty
+                icon={<ListOrdered className="l" />}
+                title="Nothing is waiting or running"
+                command="det experiment create config.yaml ."
+              >
+                Jobs appear here from submission until they end.
               </Empty>
             </Card>
           )

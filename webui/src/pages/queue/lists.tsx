@@ -42,9 +42,11 @@ function useChanges(jobs: Job[], names: Map<string, string>) {
     }
   };
   const end = async (job: Job, verb: "cancel" | "kill") => {
-    const lost = verb === "kill" ? "What it has not saved is lost." : "Its trials save their state, then they leave.";
+    const lost = verb === "kill" ? "Unsaved work is lost." : "Its trials save a checkpoint and stop.";
     const word = verb === "kill" ? "Kill" : "Stop";
-    const text = job.allocatedSlots ? `It holds ${job.allocatedSlots} slots. ${lost}` : "It waits, so nothing of it is lost but its place.";
+    const text = job.allocatedSlots
+      ? `It holds ${job.allocatedSlots} slots. ${lost}`
+      : "It has not started, so only its place in the queue is lost.";
     if (!(await ask({ title: `${word} ${job.name}?`, text, verb: word, danger: true, cancel: "Keep" }))) return;
     try {
       await send("POST", `${NOUNS[job.type]}/${job.entityId}/${verb}`);
@@ -134,7 +136,7 @@ export function Lists({ jobs, pools, several }: { jobs: Job[]; pools: Pool[]; se
         title="Waiting"
         count={waiting.length || undefined}
         flush
-        more={ordered ? "in order of start; drag to reorder" : "in order of submission"}
+        more={ordered ? "in starting order; drag to reorder" : "in order of submission"}
       >
         {waiting.length ? (
           // biome-ignore lint/a11y/noStaticElementInteractions: the grips in it are the buttons; this is where they may be dropped
@@ -151,7 +153,7 @@ export function Lists({ jobs, pools, several }: { jobs: Job[]; pools: Pool[]; se
             />
           </div>
         ) : (
-          <p className="pad ink2">Nothing waits.</p>
+          <p className="pad ink2">Nothing is waiting.</p>
         )}
         {/* Below: rows must not move under the pointer. */}
         {moving.aim && <Told aim={moving.aim} names={names} />}
@@ -167,7 +169,7 @@ export function Lists({ jobs, pools, several }: { jobs: Job[]; pools: Pool[]; se
             {...common}
           />
         ) : (
-          <p className="pad ink2">Nothing runs.</p>
+          <p className="pad ink2">Nothing is running.</p>
         )}
       </Card>
       {setting && (

@@ -74,8 +74,8 @@ export function useMoving(jobs: Job[], canMove: (job: Job) => boolean, onMove: (
         type="button"
         className="grab"
         draggable
-        aria-label={`Move ${called(job)}: arrow keys choose its place, Enter moves it`}
-        data-tip="Drag, or press the arrow keys"
+        aria-label={`Move ${called(job)}: arrow keys choose the position, Enter moves it`}
+        data-tip="Drag, or use the arrow keys"
         onDragStart={(event) => {
           event.dataTransfer.effectAllowed = "move";
           event.dataTransfer.setData("text/plain", job.name);

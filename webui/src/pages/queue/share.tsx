@@ -3,7 +3,7 @@ import { Dialog, DialogFoot } from "../../ui/dialog";
 import { NumberField } from "../../ui/field";
 import { called } from "./facts";
 
-const HINTS = { priority: "1 comes first, 99 last.", weight: "Its share of the pool beside the weights of others." };
+const HINTS = { priority: "1 is first, 99 is last.", weight: "Its share of the pool, relative to the weights of other jobs." };
 
 export function SetShare({
   job,

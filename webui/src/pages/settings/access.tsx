@@ -43,7 +43,7 @@ const SESSIONS: Column<Session>[] = [
     cell: (one) => <Time at={one.openedAt} />,
     value: (one) => one.openedAt,
   },
-  { id: "ends", head: "Ends, if not used", width: 150, cell: (one) => <Until at={one.expiresAt} />, value: (one) => one.expiresAt },
+  { id: "ends", head: "Expires if unused", width: 150, cell: (one) => <Until at={one.expiresAt} />, value: (one) => one.expiresAt },
 ];
 
 const TOKENS: Column<Token>[] = [
@@ -57,7 +57,7 @@ const TOKENS: Column<Token>[] = [
     cell: (one) => (one.scope === "read" ? "look only" : "do what you may"),
     value: (one) => one.scope,
   },
-  { id: "made", head: "Made", width: 120, cell: (one) => <Time at={one.createdAt} />, value: (one) => one.createdAt },
+  { id: "made", head: "Created", width: 120, cell: (one) => <Time at={one.createdAt} />, value: (one) => one.createdAt },
   { id: "ends", head: "Ends", width: 130, cell: (one) => <Until at={one.expiry} />, value: (one) => one.expiry },
 ];
 
@@ -111,9 +111,9 @@ export function Tokens() {
         make={{ verb: "New API token", act: () => setMaking(true) }}
         empty={{
           icon: <KeyRound className="l" />,
-          title: "No token yet",
+          title: "No tokens yet",
           command: "det token create NAME",
-          children: "A program that shows one acts for you.",
+          children: "A program that presents one acts as you.",
         }}
         id={(one) => one.id}
         columns={TOKENS}
@@ -151,18 +151,18 @@ function NewToken({ onClose }: { onClose: () => void }) {
   return (
     <Dialog title="New API token" onClose={onClose}>
       <form onSubmit={(event) => void make(event)}>
-        <TextField label="What it is for" name="name" required />
+        <TextField label="Purpose" name="name" required />
         <Select
           above
-          label="It may"
+          label="Permissions"
           name="scope"
           options={[
             ["all", "do what you may"],
             ["read", "look only"],
           ]}
         />
-        <NumberField label="Days until it ends" name="days" min={1} max={366} defaultValue="30" required />
-        <DialogFoot onClose={onClose}>Make token</DialogFoot>
+        <NumberField label="Days until it expires" name="days" min={1} max={366} defaultValue="30" required />
+        <DialogFoot onClose={onClose}>Create token</DialogFoot>
       </form>
     </Dialog>
   );

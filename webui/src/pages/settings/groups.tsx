@@ -30,7 +30,7 @@ export function Groups({ admin }: { admin: boolean }) {
   const act = useAct();
   const remove = async ({ group, numMembers }: Group) => {
     const who = numMembers === 1 ? "1 member loses" : `${numMembers} members lose`;
-    const text = `Its ${who} the roles that it holds; their accounts stay.`;
+    const text = `Its ${who} the group's roles; their accounts are kept.`;
     if (await ask({ title: `Delete the group ${group.name}?`, text, verb: "Delete", danger: true }))
       await act("DELETE", `groups/${group.groupId}`, {}, `Deleted ${group.name}`);
   };
@@ -43,9 +43,9 @@ export function Groups({ admin }: { admin: boolean }) {
         make={{ verb: "New group", act: () => setMaking(true), may: admin }}
         empty={{
           icon: <UsersRound className="l" />,
-          title: "No group yet",
+          title: "No groups yet",
           command: "det user-group create NAME",
-          children: "A group's members hold its roles.",
+          children: "Members of a group have its roles.",
         }}
         id={(one) => one.group.groupId}
         called={(one) => one.group.name}
@@ -69,13 +69,13 @@ function NewGroup({ onClose }: { onClose: () => void }) {
   const make = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const name = new FormData(event.currentTarget).get("name");
-    if (await act("POST", "groups", { name }, `Made the group ${name}`)) onClose();
+    if (await act("POST", "groups", { name }, `Created the group ${name}`)) onClose();
   };
   return (
     <Dialog title="New group" onClose={onClose}>
       <form onSubmit={(event) => void make(event)}>
         <TextField label="Name" name="name" required />
-        <DialogFoot onClose={onClose}>Make group</DialogFoot>
+        <DialogFoot onClose={onClose}>Create group</DialogFoot>
       </form>
     </Dialog>
   );
@@ -108,7 +108,7 @@ function Members({ of, admin, onClose }: { of: Group; admin: boolean; onClose: (
             )}
           </li>
         ))}
-        {found.data && !members.length && <li className="ink3">Nobody yet.</li>}
+        {found.data && !members.length && <li className="ink3">No members yet.</li>}
       </ul>
       {admin && others.length > 0 && (
         <form onSubmit={add} style={{ display: "flex", alignItems: "end" }}>

@@ -25,7 +25,13 @@ interface Listing<Answer, Row> extends Omit<TableProps<Row>, "rows" | "name" | "
 
 export function Listing<Answer, Row>({ title, name = title, found, rows, make, tools, count, empty, ...table }: Listing<Answer, Row>) {
   const add = make && (
-    <Button small kind="primary" icon={<Plus />} not={make.may === false ? "Only administrators may" : undefined} onClick={make.act}>
+    <Button
+      small
+      kind="primary"
+      icon={<Plus />}
+      not={make.may === false ? "Only administrators can do this" : undefined}
+      onClick={make.act}
+    >
       {make.verb}
     </Button>
   );

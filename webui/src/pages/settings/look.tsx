@@ -21,7 +21,7 @@ export function Look() {
               name="Theme"
               value={theme}
               options={[
-                ["", "As the system"],
+                ["", "System"],
                 ["light", "Light"],
                 ["dark", "Dark"],
               ]}
@@ -57,7 +57,12 @@ export function KeySettings() {
   return (
     <Card title="Keys">
       <div className="stack">
-        <Switch label="Letters are keys" checked={on} onChange={change} hint="Without them Ctrl K, Tab and Enter still lead everywhere." />
+        <Switch
+          label="Single-key shortcuts"
+          checked={on}
+          onChange={change}
+          hint="When off, everything is still reachable with Ctrl K, Tab and Enter."
+        />
         <KeyTable />
       </div>
     </Card>

@@ -18,15 +18,15 @@ export function Profile({ user }: { user: User }) {
       <Card title={`You are ${user.username}`}>
         <form className="form" onSubmit={save}>
           <TextField
-            label="Shown name"
+            label="Display name"
             name="name"
             defaultValue={user.displayName}
             autoComplete="name"
-            hint="What others see beside what you do."
+            hint="The name that others see next to what you do."
           />
           <div className="foot">
             <Button type="submit" kind="primary">
-              Save the name
+              Save
             </Button>
           </div>
         </form>
@@ -43,15 +43,21 @@ function NewPassword({ path }: { path: string }) {
   const save = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
-    if (form.get("password") !== form.get("again")) return setError("The two are not the same.");
+    if (form.get("password") !== form.get("again")) return setError("The passwords do not match.");
     setError("");
-    void act("PATCH", path, { password: form.get("password"), isHashed: false }, "Changed the password: sign in with it");
+    void act("PATCH", path, { password: form.get("password"), isHashed: false }, "Password changed. Sign in with the new one");
   };
   return (
     <Card title="Password">
       <form className="form" onSubmit={save}>
-        <PasswordField label="New password" name="password" autoComplete="new-password" required hint="All sessions end, this one too." />
-        <PasswordField label="Once more" name="again" autoComplete="new-password" required error={error} />
+        <PasswordField
+          label="New password"
+          name="password"
+          autoComplete="new-password"
+          required
+          hint="Ends all of your sessions, including this one."
+        />
+        <PasswordField label="Repeat password" name="again" autoComplete="new-password" required error={error} />
         <div className="foot">
           <Button type="submit">Change password</Button>
         </div>

@@ -62,7 +62,7 @@ export function Quotas({ admin }: { admin: boolean }) {
   const [setting, setSetting] = useState<Quota | "new" | null>(null);
   const act = useAct();
   const remove = async (one: Quota) => {
-    const text = "What they have beyond it stays; nothing limits them any more.";
+    const text = "They keep what they have, and nothing limits them any longer.";
     if (await ask({ title: `Remove the quota of ${one.name}?`, text, verb: "Remove" }))
       await act("DELETE", `quotas/${one.holder}`, {}, `Removed the quota of ${one.name}`);
   };
@@ -75,7 +75,7 @@ export function Quotas({ admin }: { admin: boolean }) {
         make={{ verb: "New quota", act: () => setSetting("new"), may: admin }}
         empty={{
           icon: <Gauge className="l" />,
-          title: "Nobody is limited",
+          title: "No quotas",
           command: "det quota set --user NAME --slots 8",
           children: "A quota keeps one user, group or workspace from taking all slots, jobs or storage.",
         }}

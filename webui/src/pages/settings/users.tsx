@@ -18,7 +18,7 @@ export function Users({ admin }: { admin: boolean }) {
   const patch = (user: User, body: object, said: string) => void act("PATCH", `users/${user.id}`, body, said);
   const not = admin ? "" : ONLY;
   const close = async (one: User) => {
-    const text = "Whoever has it is signed out and cannot sign in; what they made stays.";
+    const text = "The user is signed out and can no longer sign in. Everything they created is kept.";
     if (!one.active || (await ask({ title: `Close the account of ${one.username}?`, text, verb: "Close account", danger: true })))
       patch(one, { active: !one.active }, `${one.active ? "Closed" : "Opened"} the account of ${one.username}`);
   };
@@ -104,7 +104,7 @@ function NewUser({ taken, onClose }: { taken: string[]; onClose: () => void }) {
           required
           error={used ? `This name is taken. Try ${name.trim()}.2` : undefined}
         />
-        <PasswordField label="Password" name="password" autoComplete="new-password" hint="They can change it in their settings." />
+        <PasswordField label="Password" name="password" autoComplete="new-password" hint="The user can change it in the settings." />
         <Check label="Administrator: manages users, agents and the cluster" name="admin" />
         <DialogFoot onClose={onClose}>Add user</DialogFoot>
       </form>
@@ -120,7 +120,7 @@ function SetPassword({ user, onClose }: { user: User; onClose: () => void }) {
     if (await act("PATCH", `users/${user.id}`, { password, isHashed: false }, `Set the password of ${user.username}`)) onClose();
   };
   return (
-    <Dialog title={`Set the password of ${user.username}`} said="Their sessions end." onClose={onClose}>
+    <Dialog title={`Set the password of ${user.username}`} said="Ends all of the user's sessions." onClose={onClose}>
       <form onSubmit={(event) => void save(event)}>
         <PasswordField label="New password" name="password" autoComplete="new-password" required />
         <DialogFoot onClose={onClose}>Set password</DialogFoot>

@@ -27,7 +27,7 @@ const states = (one: Webhook) => sentence(one.triggers.map((trigger) => stateWor
 const COLUMNS: Column<Webhook>[] = [
   { id: "url", head: "Address", name: true, cell: (one) => <Cut title={one.url}>{one.url}</Cut>, value: (one) => one.url },
   { id: "type", head: "Type", width: 80, cell: kind, value: kind },
-  { id: "states", head: "Told of", width: 220, cell: (one) => <Cut>{states(one)}</Cut>, value: states },
+  { id: "states", head: "Events", width: 220, cell: (one) => <Cut>{states(one)}</Cut>, value: states },
   {
     id: "waiting",
     head: "Waiting",
@@ -43,7 +43,7 @@ export function Webhooks({ admin }: { admin: boolean }) {
   return (
     <Card title="Webhooks">
       <Empty icon={<Icon className="l" />} title="Only administrators see webhooks">
-        Their addresses are secrets: whoever knows one can post to it.
+        Their addresses are secrets: anyone who knows one can post to it.
       </Empty>
     </Card>
   );
@@ -55,7 +55,7 @@ function All() {
   const [looked, setLooked] = useState<Webhook | null>(null);
   const act = useAct();
   const remove = async (one: Webhook) => {
-    const text = "What waits to be delivered is dropped, and what was delivered is shown no longer.";
+    const text = "Pending deliveries are dropped, and past deliveries are no longer shown.";
     if (await ask({ title: `Remove webhook ${one.id}?`, text, verb: "Remove" }))
       await act("DELETE", `webhooks/${one.id}`, {}, `Removed webhook ${one.id}`);
   };
@@ -68,7 +68,7 @@ function All() {
         make={{ verb: "New webhook", act: () => setMaking(true) }}
         empty={{
           icon: <Icon className="l" />,
-          title: "Nobody is told",
+          title: "No webhooks",
           command: "det webhook create URL",
           children: "A webhook tells another program, or a channel of Slack, when an experiment completes or fails.",
         }}
@@ -77,7 +77,7 @@ function All() {
         columns={COLUMNS}
         actions={(one) => [
           { name: "Deliveries", icon: <ListChecks />, act: () => setLooked(one) },
-          { name: "Test", icon: <Send />, act: () => void act("POST", `webhooks/${one.id}/test`, {}, "The test has arrived") },
+          { name: "Test", icon: <Send />, act: () => void act("POST", `webhooks/${one.id}/test`, {}, "The test was delivered") },
           { name: "Remove", icon: <Trash2 />, danger: true, act: () => void remove(one) },
         ]}
       />
@@ -100,7 +100,7 @@ function NewWebhook({ onClose }: { onClose: () => void }) {
       signingKey: form.get("key") ?? "",
       triggers: chosen.map((state) => ({ triggerType: CHANGE, condition: { state } })),
     };
-    if (await act("POST", "webhooks", body, "Made a webhook")) onClose();
+    if (await act("POST", "webhooks", body, "Created a webhook")) onClose();
   };
   return (
     <Dialog title="New webhook" onClose={onClose}>
@@ -132,11 +132,11 @@ function NewWebhook({ onClose }: { onClose: () => void }) {
             label="Signing key"
             name="key"
             maxLength={256}
-            hint="Its receiver checks signatures with it. Empty: a new one is made."
+            hint="The receiver uses it to verify signatures. Leave empty to generate one."
           />
         )}
         <DialogFoot onClose={onClose} disabled={!chosen.length}>
-          Make webhook
+          Create webhook
         </DialogFoot>
       </form>
     </Dialog>
@@ -188,7 +188,7 @@ function Deliveries({ hook, onClose }: { hook: Webhook; onClose: () => void }) {
             deliveries.length ? (
               <Table name="Deliveries" rows={deliveries} id={(one) => one.id} columns={DELIVERIES} />
             ) : (
-              <Empty title="Nothing yet">Nothing has happened that this webhook waits for.</Empty>
+              <Empty title="Nothing yet">None of this webhook's events has happened.</Empty>
             )
           }
         </Loaded>

@@ -47,7 +47,7 @@ export function TrialOverview({ trial, one, topics }: { trial: Trial; one?: Expe
             />
           )}
         </div>
-        <aside className="stack" aria-label="Of this trial">
+        <aside className="stack" aria-label="Latest values">
           <Values trial={trial} />
           <Stored trial={trial} topic={topics[0]!} />
           <Runs runs={runs} />

@@ -147,7 +147,7 @@ function Projects({ projects }: { projects: Project[] }) {
   if (!projects.length)
     return (
       <Card>
-        <Empty icon={<FolderTree className="l" />} title="No project yet" command="det project create WORKSPACE NAME">
+        <Empty icon={<FolderTree className="l" />} title="No projects yet" command="det project create WORKSPACE NAME">
           Projects group experiments.
         </Empty>
       </Card>
@@ -210,7 +210,7 @@ function NewOne({ noun, path, onClose }: { noun: string; path: string; onClose: 
   const make = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const name = new FormData(event.currentTarget).get("name");
-    if (await act("POST", path, { name }, `Made the ${noun} ${name}`)) onClose();
+    if (await act("POST", path, { name }, `Created the ${noun} ${name}`)) onClose();
   };
   return (
     <Dialog title={`New ${noun}`} onClose={onClose}>

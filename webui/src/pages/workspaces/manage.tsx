@@ -18,7 +18,7 @@ export function useManage<T extends Kept>(pathOf: (one: T) => string, held: (one
   const [editing, setEditing] = useState<T | null>(null);
   const act = useAct();
   const remove = async (one: T) => {
-    const text = "What is inside must be moved away first.";
+    const text = "Move its contents elsewhere first.";
     if (await ask({ title: `Delete ${one.name}?`, text, verb: "Delete", danger: true }))
       await act("DELETE", pathOf(one), {}, `Deleted ${one.name}`);
   };
@@ -31,7 +31,7 @@ export function useManage<T extends Kept>(pathOf: (one: T) => string, held: (one
         name: one.archived ? "Unarchive" : "Archive",
         icon: one.archived ? <ArchiveRestore /> : <Archive />,
         not: stays,
-        act: () => void act("POST", `${pathOf(one)}/${verb}`, {}, `${one.archived ? "Took out of the archive:" : "Archived"} ${one.name}`),
+        act: () => void act("POST", `${pathOf(one)}/${verb}`, {}, `${one.archived ? "Unarchived" : "Archived"} ${one.name}`),
       },
       { name: "Delete", icon: <Trash2 />, danger: true, not: stays || (held(one) ? "holds experiments" : ""), act: () => void remove(one) },
     ];

@@ -74,14 +74,14 @@ export function WorkspaceRoles({ id }: { id: number }) {
       more={
         may && (
           <Button small icon={<UserPlus />} onClick={() => setGiving(true)}>
-            Give a role
+            Assign a role
           </Button>
         )
       }
     >
       {counts === false && (
         <div className="pad">
-          <Note kind="info">Here everybody sees everything: roles count once the cluster is started with STEADFAST_AUTHZ=rbac.</Note>
+          <Note kind="info">Everyone can see everything here. Roles take effect when the cluster runs with STEADFAST_AUTHZ=rbac.</Note>
         </div>
       )}
       <Loaded found={found}>
@@ -108,13 +108,13 @@ export function WorkspaceRoles({ id }: { id: number }) {
               ]}
               actWidth={110}
               act={(one) => (
-                <Button small not={may ? undefined : "Only whoever administers the workspace may"} onClick={() => take(one)}>
-                  Take back
+                <Button small not={may ? undefined : "Only workspace administrators can do this"} onClick={() => take(one)}>
+                  Revoke
                 </Button>
               )}
             />
           ) : (
-            <p className="pad ink2">Nobody was given a role here; whoever has one for the whole cluster has it here, too.</p>
+            <p className="pad ink2">No roles are assigned here. Cluster-wide roles also apply.</p>
           );
         }}
       </Loaded>
@@ -136,11 +136,11 @@ function GiveRole({ workspace, onClose }: { workspace: number; onClose: () => vo
     event.preventDefault();
     const form = new FormData(event.currentTarget);
     const [kind, id] = String(form.get("who")).split(" ") as ["user" | "group", string];
-    if (await act("POST", "roles/add-assignments", assignment(kind, Number(id), Number(form.get("role")), workspace), "Gave the role"))
+    if (await act("POST", "roles/add-assignments", assignment(kind, Number(id), Number(form.get("role")), workspace), "Assigned the role"))
       onClose();
   };
   return (
-    <Dialog title="Give a role" said="In this workspace, with all of its projects." onClose={onClose}>
+    <Dialog title="Assign a role" said="Applies to this workspace and all of its projects." onClose={onClose}>
       <form onSubmit={(event) => void give(event)}>
         <Select above label="Who" name="who" options={who} />
         <Select
@@ -151,7 +151,7 @@ function GiveRole({ workspace, onClose }: { workspace: number; onClose: () => vo
             roles.data?.roles.filter((one) => one.scopeTypeMask.workspace).map((one) => [String(one.roleId), one.name] as const) ?? []
           }
         />
-        <DialogFoot onClose={onClose}>Give</DialogFoot>
+        <DialogFoot onClose={onClose}>Assign</DialogFoot>
       </form>
     </Dialog>
   );

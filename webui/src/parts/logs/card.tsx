@@ -50,7 +50,7 @@ export function CauseCard({ cause, onLine, code, machine }: Props) {
           )}
           {machine && (
             <LinkButton small icon={<Gauge />} to={machine}>
-              The machine then
+              The machine at that time
             </LinkButton>
           )}
           <CopyButton label="Copy report" text={[headline(cause), cause.said.log, ...facts, location.href].join("\n")} />

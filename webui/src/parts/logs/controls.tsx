@@ -59,7 +59,7 @@ export function Tools({ source, filters, summary, params, place, hasCause, over,
           icon={<TextAlignStart />}
           pressed={on("fold")}
           onClick={() => toggle("fold")}
-          tip="Lines of other ranks that came of the failure"
+          tip="Lines of other ranks caused by the failure"
         >
           Fold what follows
         </Button>
@@ -70,7 +70,7 @@ export function Tools({ source, filters, summary, params, place, hasCause, over,
         small
         kind="ghost"
         icon={<Download />}
-        label={isFiltered(filters) ? "Download what is filtered" : "Download"}
+        label={isFiltered(filters) ? "Download filtered lines" : "Download"}
         href={`/api/v1/${source}/logs/download${query(shown(filters))}`}
       />
       <IconButton icon={<Maximize2 />} label="Full screen" onClick={onFull} />
@@ -160,28 +160,24 @@ function More({ filters, summary, params, onChange, onHit, onCopy }: MoreProps) 
           />
         ))}
         <Check
-          label={
-            <span title="As RE2 has it; (?i) at its beginning takes upper and lower case for the same">
-              The search is a regular expression
-            </span>
-          }
+          label={<span title="RE2 syntax; start with (?i) to ignore case">The search is a regular expression</span>}
           checked={filters.regex}
           onChange={(on) => onChange({ re: on ? "1" : null })}
         />
-        <Check label="Show only lines that it finds" checked={filters.only} onChange={(on) => onChange({ all: on ? null : "1" })} />
+        <Check label="Show only matching lines" checked={filters.only} onChange={(on) => onChange({ all: on ? null : "1" })} />
         <Check
-          label="Repeated lines as one"
+          label="Merge repeated lines"
           checked={params.get("collapse") === "1"}
           onChange={(on) => onChange({ collapse: on ? "1" : null })}
         />
         <div className="foot">
-          <Button small keys="Shift N" not={filters.text ? undefined : "Nothing is looked for"} onClick={() => onHit(true)}>
+          <Button small keys="Shift N" not={filters.text ? undefined : "No search"} onClick={() => onHit(true)}>
             Previous hit
           </Button>
-          <Button small keys="N" not={filters.text ? undefined : "Nothing is looked for"} onClick={() => onHit(false)}>
+          <Button small keys="N" not={filters.text ? undefined : "No search"} onClick={() => onHit(false)}>
             Next hit
           </Button>
-          <Button small onClick={onCopy} tip="The lines around here, as plain text">
+          <Button small onClick={onCopy} tip="The surrounding lines, as plain text">
             Copy lines
           </Button>
         </div>

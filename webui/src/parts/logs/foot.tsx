@@ -46,8 +46,8 @@ function placed(summary: Summary, { first, last }: View): string {
 function said(reading: Reading, summary: Summary, filtered: boolean): string {
   if (reading.searched) return `searched up to line ${count(reading.searched)} of ${count(summary.lastNumber)}`;
   if (reading.told) return reading.told;
-  const fit = filtered ? `${count(reading.lines.length)} of the lines that fit are here, ` : "";
-  return fit + (reading.over ? "ended, nothing more will come" : reading.following ? "following" : "not following");
+  const fit = filtered ? `${count(reading.lines.length)} matching lines loaded,  ` : "";
+  return fit + (reading.over ? "complete" : reading.following ? "following" : "not following");
 }
 
 function Chosen({ line, onContext, onCopy, onWhole }: Pick<Props, "onContext" | "onCopy" | "onWhole"> & { line: Line }) {
@@ -59,13 +59,13 @@ function Chosen({ line, onContext, onCopy, onWhole }: Pick<Props, "onContext" | 
     `${line.source}, ${line.stdtype}`,
   ].filter(Boolean);
   return (
-    <span className="chosen-line" role="group" aria-label="Chosen line">
+    <span className="chosen-line" role="group" aria-label="Selected line">
       <span className="cut" title={[line.timestamp, ...facts].join(" · ")}>
         {facts.join(" · ")}
       </span>
       <IconButton icon={<Copy />} label="Copy line" onClick={onCopy} />
       <IconButton icon={<Link2 />} label="Copy link" onClick={() => void navigator.clipboard?.writeText(location.href)} />
-      {onContext && <IconButton icon={<UnfoldVertical />} label="Show what is around it" onClick={onContext} />}
+      {onContext && <IconButton icon={<UnfoldVertical />} label="Show surrounding lines" onClick={onContext} />}
       {line.length !== undefined && <IconButton icon={<WholeWord />} label="Show the whole line" onClick={onWhole} />}
     </span>
   );

@@ -157,7 +157,11 @@ function Log({ source, command, summary, cause, onOver }: LogProps) {
         {reading.error ? <Failure error={reading.error} /> : null}
         {!reading.lines.length && !reading.error && !reading.busy && (
           <Empty>
-            {!isAll ? "No line fits." : reading.over ? "Nothing was printed." : "No lines yet; they appear here as they are printed."}
+            {!isAll
+              ? "No lines match."
+              : reading.over
+                ? "The task printed nothing."
+                : "No output yet. Lines appear here as they are printed."}
           </Empty>
         )}
         <div className="around">

@@ -79,7 +79,7 @@ function Toasts() {
               {ICONS[kind]}
               <Toast.Description render={<div className="words" />}>{text}</Toast.Description>
               {undo && (
-                <Button small keys="U" tip="Take it back" onClick={() => act(one.id, undo)}>
+                <Button small keys="U" tip="Undo" onClick={() => act(one.id, undo)}>
                   Undo
                 </Button>
               )}

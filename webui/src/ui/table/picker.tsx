@@ -40,7 +40,7 @@ export function ColumnPicker<T>({ columns, view }: { columns: Column<T>[]; view:
           ))}
         </section>
         <section>
-          <h2 className="mh">Order: drag, or Alt and the arrows</h2>
+          <h2 className="mh">Drag to reorder, or use Alt and the arrow keys</h2>
           <ol>
             {shown.map((id, at) => (
               <li
@@ -68,7 +68,7 @@ export function ColumnPicker<T>({ columns, view }: { columns: Column<T>[]; view:
             ))}
           </ol>
           <Button small onClick={() => view.setShown(null)}>
-            As at first
+            Reset
           </Button>
         </section>
       </div>

@@ -208,7 +208,7 @@ export function Table<T>(props: TableProps<T>) {
                   <input
                     type="checkbox"
                     className="box"
-                    aria-label="Choose all that fit"
+                    aria-label="Select all that match"
                     checked={Boolean(selected?.size)}
                     ref={(element) => {
                       if (element) element.indeterminate = Boolean(selected?.size) && selected!.size < count;
