@@ -80,7 +80,7 @@ export function Answer({ user }: { user: string }) {
         value={running.length}
         unit={plural(running.length, "job")}
         to="/jobs"
-        note={running.length ? <Holders jobs={running.slice(0, NAMED)} rest={rest} /> : "nothing runs"}
+        note={running.length ? <Holders jobs={running.slice(0, NAMED)} rest={rest} /> : "none running"}
       >
         <Meter
           label="Slots by job"
@@ -96,7 +96,7 @@ export function Answer({ user }: { user: string }) {
         value={waiting.length}
         unit={plural(waiting.length, "job")}
         to="/jobs"
-        note={longest ? `longest ${roughly((Date.now() - Date.parse(longest.submissionTime)) / 1000)}: ${longest.name}` : "nothing waits"}
+        note={longest ? `longest ${roughly((Date.now() - Date.parse(longest.submissionTime)) / 1000)}: ${longest.name}` : "none waiting"}
       >
         {longest && (
           <span className="xs ink3 cut" title={longest.waitsFor}>

@@ -46,7 +46,7 @@ export function Since({ user }: { user: string }) {
       {done + lost > 0 ? (
         <span>Since {clock(since.getTime())}:</span>
       ) : (
-        <span>Nothing of yours has ended since {clock(since.getTime())}.</span>
+        <span>None of your experiments has ended since {clock(since.getTime())}.</span>
       )}
       {done > 0 && (
         <span>

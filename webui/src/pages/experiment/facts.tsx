@@ -142,7 +142,7 @@ function Holds({ one, running, waiting }: { one: Experiment; running: number; wa
       note={
         <>
           pool <Link to={`/resourcepool/${encodeURIComponent(one.resourcePool)}`}>{one.resourcePool}</Link>
-          {!isOver(one.state) && (waiting ? ` · ${plural(waiting, "trial")} wait` : " · nothing waits")}
+          {!isOver(one.state) && (waiting ? ` · ${plural(waiting, "trial")} wait` : " · none waiting")}
         </>
       }
     />
