@@ -73,6 +73,8 @@ TABLE: dict[str, str] = {
     "determined.launch.wrap_rank.forward_stream": _INSIDE,
     "determined.launch.wrap_rank.run_all": _INSIDE,
     "determined.layers": _INSIDE,
+    "determined.lightning.DetLogger": "give the trainer a DetCallback: it reports what Lightning logs",
+    "determined.lightning.experimental": "give the trainer a determined.lightning.DetCallback",
     "determined.load": _INSIDE,
     "determined.monkey_patch": _INSIDE,
     "determined.profiler": "call Trainer.configure_profiler(), or context.set_profiler() for torch's own",

@@ -45,6 +45,27 @@ def test_names_that_are_refused(registry, name, status, message):
     assert message in registry.refused(status, "POST", "/api/v1/models", {"name": name})
 
 
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ("mnist", ["mnist"]),  # the published client looks up models by name so, and must find one
+        ("mnist2", ["mnist2"]),
+        ("MNIST", ["MNIST"]),
+        ("mni", []),
+        ("mnist%", ["mnist", "mnist2", "MNIST"]),
+        ("%NIST2", ["mnist2", "xmnist2"]),
+        ("%ni%", ["mnist", "mnist2", "xmnist2", "MNIST"]),
+        ("50%", ["50%"]),
+        ("m.ist", []),
+        ("m.ist%", []),
+    ],
+)
+def test_models_are_found_by_their_whole_name_or_by_a_pattern(registry, asked, found):
+    for name in ("mnist", "mnist2", "xmnist2", "MNIST", "50%"):
+        registry.post("/api/v1/models", {"name": name})
+    assert [one["name"] for one in registry.get("/api/v1/models", name=asked)["models"]] == found
+
+
 def test_lists(registry):
     registry.post("/api/v1/models", {"name": "words", "labels": ["b"]})
     register(registry)
@@ -55,7 +76,8 @@ def test_lists(registry):
     assert names() == ["digits", "words"]
     assert names(sortBy="SORT_BY_NUM_VERSIONS") == ["words", "digits"]
     assert names(sortBy="SORT_BY_NAME", orderBy="ORDER_BY_DESC") == ["words", "digits"]
-    assert names(name="DIG") == ["digits"]
+    assert names(name="digits") == ["digits"]
+    assert names(description="") == ["digits", "words"]
     assert names(labels=["a", "b"]) == ["digits"]
     assert names(id=2) == ["words"]
     assert names(users="admin") == []

@@ -98,3 +98,9 @@ def test_a_bucket_is_tried_with_the_keys_that_are_given(tmp_path):
                 probe(good | wrong, None, Addresses([url]))
         unasked = {"access_key": None, "secret_key": None, "endpoint_url": "http://nowhere.invalid"}
         probe(good | unasked, None, Addresses([url]))
+
+
+@pytest.mark.parametrize("storage", [{"type": "gcs", "bucket": "b"}, {"type": "azure", "container": "c"}])
+def test_a_store_that_is_not_offered_is_refused_before_anything_runs(storage):
+    with pytest.raises(Refused, match=f"storage of type {storage['type']} is not offered: .*[sS]3"):
+        probe(storage, None, Addresses())

@@ -88,6 +88,10 @@ def test_a_change_with_masks_keeps_the_keys_and_an_empty_one_takes_all_away(visi
     ("body", "message"),
     [
         ({"checkpointStorageConfig": {"type": "tape"}}, "checkpointStorageConfig: "),
+        (
+            {"checkpointStorageConfig": {"type": "gcs", "bucket": "b"}},
+            "endpoint_url https://storage.googleapis",
+        ),
         ({"agentUserGroup": {"agentUid": 7}}, "needs agentUser and agentGroup"),
     ],
 )

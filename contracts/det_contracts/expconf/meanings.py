@@ -37,7 +37,10 @@ MEANINGS: dict[str, str] = {
         "For trial classes: after which validations a checkpoint is saved. `best`: when it is the best of the "
         "experiment so far; `all`: after each; `none`: after none."
     ),
-    "checkpoint_storage": ("Where checkpoints are stored, and how many are kept."),
+    "checkpoint_storage": (
+        "Where checkpoints are stored, and how many are kept. The types `gcs` and `azure` are read as in 0.25, and refused "
+        "when something is submitted: Google Cloud is reached by `s3` with an `endpoint_url`."
+    ),
     "checkpoint_storage.save_experiment_best": (
         "How many checkpoints with the best validations of the whole experiment are kept when it ends."
     ),

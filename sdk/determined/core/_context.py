@@ -145,6 +145,7 @@ def init(
 
     Raises:
         ValueError: Without `distributed` on more than one slot, or for a storage that makes no sense.
+        TypeError: For a `distributed` that is no `DistributedContext`.
 
     Example:
         ```python
@@ -162,7 +163,7 @@ def init(
     if distributed is None and (len(info.container_addrs) > 1 or len(info.slot_ids) > 1):
         raise ValueError("you must provide a valid DistributedContext for a multi-slot task")
     install_stack_dump()
-    dist = distributed or DummyDistributedContext()
+    dist = _context_of_ranks(distributed)
     if info.task_type != "TRIAL":
         return _offline_context(dist, chosen_storage(checkpoint_storage), None, preempt_mode, info)
     return _trial_context(info, dist, trial_storage(info, checkpoint_storage), preempt_mode, tensorboard_mode)
@@ -230,6 +231,17 @@ def _offline_context(
     )
 
 
+def _context_of_ranks(given: DistributedContext | None) -> DistributedContext:
+    if given is None:
+        return DummyDistributedContext()
+    if not hasattr(given, "rank") or not hasattr(given, "broadcast"):
+        raise TypeError(
+            f"distributed must be a core.DistributedContext, not {type(given).__name__}: "
+            "core.DistributedContext.from_torch_distributed() makes one of the variables of torch's launcher"
+        )
+    return given
+
+
 def _dummy_init(
     *,
     distributed: DistributedContext | None = None,
@@ -239,6 +251,6 @@ def _dummy_init(
 ) -> Context:
     """Return the Core API as off cluster, wherever this runs."""
     install_stack_dump()
+    dist = _context_of_ranks(distributed)
     storage = chosen_storage(checkpoint_storage)
-    dist = distributed or DummyDistributedContext()
     return _offline_context(dist, storage, tensorboard_path, preempt_mode, None)

@@ -12,6 +12,7 @@ from typing import Any
 from determined import errors
 from determined.experimental import _download
 from determined.experimental._enums import CheckpointState, DownloadMode
+from determined.transport.identity import in_path
 from determined.transport.rest import AnySession, Session, speaking
 
 _READABLE = (CheckpointState.COMPLETED, CheckpointState.PARTIALLY_DELETED)
@@ -173,7 +174,7 @@ class Checkpoint:
 
 def get(session: Session, uuid: str) -> Checkpoint:
     """The checkpoint of this id; raises `NotFoundException`."""
-    return from_wire(session, session.get(f"/api/v1/checkpoints/{uuid}")["checkpoint"])
+    return from_wire(session, session.get(f"/api/v1/checkpoints/{in_path(uuid)}")["checkpoint"])
 
 
 def from_wire(session: Session, answer: dict[str, Any]) -> Checkpoint:

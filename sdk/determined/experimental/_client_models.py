@@ -68,7 +68,7 @@ def get_models(
     Args:
         sort_by: What to sort by.
         order_by: Direction of the sort.
-        name: A part of the name.
+        name: The whole name; each `%` in it stands for any text, and then case does not count.
         description: A part of the description.
     """
     return connection().get_models(sort_by, order_by, name or None, description or None)

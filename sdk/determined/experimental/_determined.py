@@ -14,7 +14,7 @@ from determined import context, errors, yamlfile
 from determined.common.api.errors import UnauthenticatedException
 from determined.experimental import _checkpoint, _metrics, _model, _user
 from determined.experimental._checkpoint import Checkpoint
-from determined.experimental._enums import ModelOrderBy, ModelSortBy
+from determined.experimental._enums import ModelOrderBy, ModelSortBy, on_the_wire
 from determined.experimental._experiment import ExperimentReference
 from determined.experimental._model import Model
 from determined.experimental._trial import TrialReference
@@ -126,8 +126,8 @@ class _Models:
             workspace_ids: Ids of workspaces, one of which the model belongs to.
         """
         params = {
-            "sortBy": sort_by.value,
-            "orderBy": order_by.value,
+            "sortBy": on_the_wire("sort_by", sort_by),
+            "orderBy": on_the_wire("order_by", order_by),
             "name": name,
             "description": description,
             "id": model_id,

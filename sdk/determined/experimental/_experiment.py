@@ -8,7 +8,13 @@ from typing import Any
 
 from determined.experimental import _checkpoint, _ranking
 from determined.experimental._checkpoint import Checkpoint
-from determined.experimental._enums import CheckpointState, ExperimentState, TrialOrderBy, TrialSortBy
+from determined.experimental._enums import (
+    CheckpointState,
+    ExperimentState,
+    TrialOrderBy,
+    TrialSortBy,
+    on_the_wire,
+)
 from determined.experimental._trial import TrialReference
 from determined.transport.pages import read_all
 from determined.transport.rest import AnySession, Session, speaking
@@ -141,7 +147,10 @@ class ExperimentReference(_Control):
             sort_by: What to sort by.
             order_by: Direction of the sort.
         """
-        params = {"sortBy": sort_by.value, "orderBy": order_by.value}
+        params = {
+            "sortBy": on_the_wire("sort_by", sort_by),
+            "orderBy": on_the_wire("order_by", order_by),
+        }
         trials = read_all(self._session, f"{self._path}/trials", "trials", params)
         return [TrialReference(int(trial["id"]), self._session) for trial in trials]
 

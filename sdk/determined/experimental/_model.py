@@ -10,7 +10,7 @@ from typing import Any
 from determined.common.api.errors import NotFoundException
 from determined.experimental import _checkpoint
 from determined.experimental._checkpoint import Checkpoint
-from determined.experimental._enums import ModelOrderBy
+from determined.experimental._enums import ModelOrderBy, on_the_wire
 from determined.transport import instant
 from determined.transport.identity import in_path
 from determined.transport.pages import read_all
@@ -226,7 +226,7 @@ class Model(_Description):
         Args:
             order_by: Direction of the sort (default: the latest first).
         """
-        params = {"sortBy": "SORT_BY_VERSION", "orderBy": order_by.value}
+        params = {"sortBy": "SORT_BY_VERSION", "orderBy": on_the_wire("order_by", order_by)}
         versions = read_all(self._session, f"{self._path}/versions", "modelVersions", params)
         return [version_from_wire(self._session, version) for version in versions]
 

@@ -7,7 +7,13 @@ from typing import Any
 
 from determined.experimental import _checkpoint, _metrics, _ranking
 from determined.experimental._checkpoint import Checkpoint
-from determined.experimental._enums import CheckpointOrderBy, CheckpointSortBy, CheckpointState, LogLevel
+from determined.experimental._enums import (
+    CheckpointOrderBy,
+    CheckpointSortBy,
+    CheckpointState,
+    LogLevel,
+    on_the_wire,
+)
 from determined.transport import log_stream
 from determined.transport.pages import read_all
 from determined.transport.rest import AnySession, speaking
@@ -137,7 +143,9 @@ class TrialReference:
         if (sort_by is None) != (order_by is None):
             raise AssertionError("sort_by and order_by are given together or not at all")
         if isinstance(sort_by, CheckpointSortBy) and order_by is not None:
-            return self._checkpoints(sortBy=sort_by.value, orderBy=order_by.value)
+            return self._checkpoints(
+                sortBy=on_the_wire("sort_by", sort_by), orderBy=on_the_wire("order_by", order_by)
+            )
         ascending = order_by is CheckpointOrderBy.ASC
         order = None if sort_by is None else _ranking.Order(str(sort_by), ascending)
         return self._ranked(self._checkpoints(), order)

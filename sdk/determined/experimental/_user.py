@@ -127,7 +127,7 @@ def from_wire(session: Session, answer: dict[str, Any]) -> User:
 
 def by_id(session: Session, user_id: int) -> User:
     """Raises `NotFoundException`."""
-    return from_wire(session, session.get(f"/api/v1/users/{user_id}")["user"])
+    return from_wire(session, session.get(f"/api/v1/users/{identity.in_path(str(user_id))}")["user"])
 
 
 def by_name(session: Session, username: str) -> User:

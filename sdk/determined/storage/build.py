@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import unquote, urlparse
 
+from det_contracts.stores import BY_S3, why_not_offered
 from determined.storage.base import StorageManager
 from determined.storage.directory import SharedFSStorageManager
 from determined.storage.s3 import S3StorageManager
@@ -71,22 +72,26 @@ _BUILDERS: dict[str, Callable[..., StorageManager]] = {
     "directory": _directory,
     "s3": _s3,
 }
-_NOT_YET = ("gcs", "azure")
 
 
 def build(config: Mapping[str, Any], container_path: str | None = None) -> StorageManager:
     """Return the storage that the `checkpoint_storage` part of a configuration describes.
 
     ValueError for a missing or non-string type and for impossible paths, TypeError for an unknown
-    type or for wrong keys. `save_*` keys concern retention and are dropped.
+    type, for wrong keys, or for what is no mapping. `save_*` keys concern retention and are dropped.
     """
+    if not isinstance(config, Mapping):
+        raise TypeError(
+            f"a storage configuration must be a dict with a 'type', not {type(config).__name__}: "
+            "from_string() takes a path or a URL"
+        )
     if config.get("type") is None:
         raise ValueError("Missing 'type' parameter of storage configuration")
     kind = config["type"]
     if not isinstance(kind, str):
         raise ValueError(f"`type` of a storage configuration must be a string, not {type(kind).__name__}")
-    if kind in _NOT_YET:
-        raise NotImplementedError(f"storage type {kind} cannot be used yet; use shared_fs or s3")
+    if reason := why_not_offered(kind):
+        raise NotImplementedError(reason)
     if kind not in _BUILDERS:
         raise TypeError(f"Unknown storage type: {kind}")
     options = {k: v for k, v in config.items() if k != "type" and not k.startswith("save_")}
@@ -97,7 +102,12 @@ def build(config: Mapping[str, Any], container_path: str | None = None) -> Stora
 
 
 def from_string(shortcut: str) -> StorageManager:
-    """Return the storage that a path, `file://` or `s3://bucket[/prefix]` URL means, else ValueError."""
+    """Return the storage that a path, `file://` or `s3://bucket[/prefix]` URL means, else ValueError.
+
+    Raises TypeError for what is no text.
+    """
+    if not isinstance(shortcut, str):
+        raise TypeError(f"a storage must be a str, a path or a URL, not {type(shortcut).__name__}")
     url = urlparse(shortcut)
     if url.params or url.query or url.fragment:
         raise ValueError(f"malformed storage {shortcut!r}: a path or URL without ;, ? and # is needed")
@@ -111,7 +121,7 @@ def from_string(shortcut: str) -> StorageManager:
     if url.scheme == "s3":
         return S3StorageManager(url.netloc, prefix=url.path)
     if url.scheme == "gs":
-        raise NotImplementedError(f"{shortcut!r}: gs:// storage cannot be used yet; use a path or s3://")
+        raise NotImplementedError(f"{shortcut!r}: gs:// is not offered: {BY_S3}")
     raise ValueError(f"unknown scheme {url.scheme!r} of storage {shortcut!r}; use a path, file:// or s3://")
 
 

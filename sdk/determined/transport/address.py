@@ -13,8 +13,10 @@ def master_url(address: str | None = None) -> str:
     """The master's URL, always with scheme and port, without a trailing slash; a path prefix is kept.
 
     Without `address`: `DET_MASTER`, else `DET_MASTER_ADDR`, else this host. Raises ValueError for an
-    address that is none.
+    address that is none, TypeError for what is no text.
     """
+    if not isinstance(address, str | None):
+        raise TypeError(f"the master's address must be a str as HOST:PORT, not {type(address).__name__}")
     given = address or os.environ.get("DET_MASTER") or os.environ.get("DET_MASTER_ADDR") or "localhost"
     has_scheme = "://" in given
     parts = urlsplit(given if has_scheme else f"http://{given}")

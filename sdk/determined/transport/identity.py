@@ -18,7 +18,12 @@ AskPassword = Callable[[str], str]
 
 
 def hashed(password: str) -> str:
-    """A password as it travels: hex of SHA-512, the empty one stays empty (REST spec, section 2)."""
+    """A password as it travels: hex of SHA-512, the empty one stays empty (REST spec, section 2).
+
+    Raises TypeError for what is no text.
+    """
+    if not isinstance(password, str):
+        raise TypeError(f"a password must be a str, not {type(password).__name__}")
     return hashlib.sha512((_SALT + password).encode()).hexdigest() if password else ""
 
 
@@ -127,5 +132,12 @@ def _log_in_somehow(session: Session, name: str, secret: str | None, ask: AskPas
 
 
 def in_path(name: str) -> str:
-    """A name as one part of a path."""
+    """A name as one part of a path.
+
+    Raises ValueError for an empty one, which would ask for all there are, and TypeError for what is no text.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"a name is expected, a str, not {type(name).__name__}: {name!r}")
+    if not name:
+        raise ValueError("a name or an id is expected, not an empty text")
     return quote(name, safe="")

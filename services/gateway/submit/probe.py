@@ -11,6 +11,7 @@ from typing import Any
 
 from det_contracts.problems import invalid
 from det_contracts.roots import Roots
+from det_contracts.stores import why_not_offered
 from services.kit.addresses import Addresses, AddressRefused
 from services.kit.allowed_paths import is_within, storage_folder
 from services.kit.blobs import refusal_in_words, s3_client
@@ -28,6 +29,8 @@ def probe(storage: dict[str, Any], roots: Roots | None, addresses: Addresses) ->
     it is the script that writes, if it may. A bucket is tried only with keys in the configuration, since else
     the keys are the workers'.
     """
+    if reason := why_not_offered(storage["type"]):
+        raise invalid(f"<config>.checkpoint_storage cannot be used: {reason}")
     try:
         if storage["type"] in ("shared_fs", "directory"):
             if roots is not None and is_within(storage, roots):

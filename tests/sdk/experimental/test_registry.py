@@ -249,3 +249,22 @@ def test_changes_of_a_user(master, ann):
     master.answer("POST", "/api/v1/users/4/password", {"user": ANN})
     ann.change_password("new")
     assert master.calls[-1].json == identity.hashed("new")
+
+
+WHOLE_LISTS = {"models", "users", "checkpoints", "by-username"}
+"""What a path with an empty name would ask for."""
+
+
+@pytest.mark.parametrize(
+    "ask", [client.get_model, client.get_user_by_name, client.get_user_by_id, client.get_checkpoint]
+)
+def test_an_empty_name_is_refused_and_asks_for_nothing(connection, master, ask):
+    before = len(master.calls)
+    with pytest.raises(ValueError, match="a name or an id is expected"):
+        ask("")
+    assert not [call for call in master.calls if call.path.rstrip("/").split("/")[-1] in WHOLE_LISTS]
+
+
+def test_an_order_that_is_none_is_refused(connection):
+    with pytest.raises(TypeError, match=r"sort_by must be a member of an enumeration .*, not 'name'"):
+        client.get_models(sort_by="name")

@@ -100,3 +100,23 @@ def test_prefixes(prefix, normal):
 def test_prefixes_that_climb(prefix):
     with pytest.raises(ValueError, match="prefix must not match"):
         normalize_prefix(prefix)
+
+
+@pytest.mark.parametrize("given", ["/a/path", None, 5, ["type", "s3"]])
+def test_a_configuration_that_is_no_mapping_is_refused(given):
+    with pytest.raises(TypeError, match="must be a dict with a 'type', not"):
+        build(given)
+
+
+@pytest.mark.parametrize("given", [b"/a/path", None, 5])
+def test_a_shortcut_that_is_no_text_is_refused(given):
+    with pytest.raises(TypeError, match="must be a str, a path or a URL"):
+        from_string(given)
+
+
+def test_stores_that_are_not_offered_name_what_is():
+    for ask in (lambda: build({"type": "gcs", "bucket": "b"}), lambda: from_string("gs://b/c")):
+        with pytest.raises(NotImplementedError, match=r"endpoint_url https://storage\.googleapis\.com"):
+            ask()
+    with pytest.raises(NotImplementedError, match="azure is not offered: use a directory"):
+        build({"type": "azure", "container": "c"})

@@ -38,3 +38,9 @@ def test_the_environment_is_asked_in_order(monkeypatch):
     monkeypatch.setenv("DET_MASTER", "master:1")
     assert master_url() == "http://master:1"
     assert master_url("given") == "http://given:8080"
+
+
+@pytest.mark.parametrize("address", [8080, b"h", object(), 1.5])
+def test_an_address_that_is_no_text_is_refused(address):
+    with pytest.raises(TypeError, match="master's address must be a str as HOST:PORT"):
+        master_url(address)

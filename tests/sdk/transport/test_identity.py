@@ -144,3 +144,16 @@ def test_a_token_alone_beats_what_is_stored(gateway, session, store, monkeypatch
     assert logins(gateway) == []
     identity.sign_in(session, "ann", "pw")
     assert session.user == "ann"
+
+
+def test_a_path_has_no_room_for_what_names_nothing():
+    assert identity.in_path("a/b") == "a%2Fb"
+    with pytest.raises(ValueError, match="a name or an id is expected, not an empty text"):
+        identity.in_path("")
+    with pytest.raises(TypeError, match="a name is expected, a str, not NoneType"):
+        identity.in_path(None)
+
+
+def test_a_password_that_is_no_text_is_refused():
+    with pytest.raises(TypeError, match="a password must be a str, not int"):
+        identity.hashed(1234)

@@ -12,6 +12,7 @@ from det_contracts import expconf
 from det_contracts.commands import RemoveProject, RemoveWorkspace, SetProject, SetWorkspace
 from det_contracts.events.gateway import Note, WorkspaceSet
 from det_contracts.problems import invalid
+from det_contracts.stores import why_not_offered
 from services.gateway.determined.present import workspace as present
 from services.gateway.determined.routes.bindings import check_pool_exists
 from services.gateway.http import records
@@ -122,6 +123,8 @@ def _storage(visit: UserVisit, given: dict[str, Any], known: WorkspaceSet | None
         whole = expconf.merge({"checkpoint_storage": given}, {})
     except expconf.ConfigErrors as errors:
         raise invalid(f"checkpointStorageConfig: {errors}") from None
+    if reason := why_not_offered(whole["checkpoint_storage"].get("type", "")):
+        raise invalid(f"checkpointStorageConfig: {reason}")
     sealer, owner = visit.backend.sealer, secrets.OF_WORKSPACES
     former = {"checkpoint_storage": known.checkpoint_storage} if known is not None else {}
     before = secrets.in_clear(former, owner, sealer) if former.get("checkpoint_storage") else {}
