@@ -7,12 +7,24 @@ from typing import Literal
 import msgspec
 
 Binding = Literal["add", "remove", "replace"]
+LOG_LEVELS = {"trace": "DEBUG", "debug": "DEBUG", "info": "INFO", "warn": "WARNING", "warning": "WARNING"}
+LOG_LEVELS |= dict.fromkeys(("error", "fatal", "panic"), "ERROR")
+"""What people and masters of 0.25 call the levels of logs -> what they are called here."""
 
 
 class RetryDecisions(msgspec.Struct, frozen=True, kw_only=True, tag="retry_decisions"):
     """To the gateway: have an owner look once more at the records that it parked."""
 
     owner: str
+    user: str
+
+
+class SetLogging(msgspec.Struct, frozen=True, kw_only=True, tag="set_logging"):
+    """To the gateway: have the services print their own logs otherwise. None: as it is."""
+
+    level: str | None = None
+    """As people write it, in any case: `debug`, `warn`."""
+    color: bool | None = None
     user: str
 
 

@@ -11,7 +11,6 @@ COMMANDS = {
     "deploy gke-experimental": "hosts are joined by `det deploy local agent-up`",
     "dev": BY_REST,
     "experiment create": "ports of experiments are not published",
-    "master config": "levels of logs are set where services are started (`STEADFAST_LOG_LEVEL`)",
     "oauth": "it belonged to the enterprise edition",
 }
 """By the command, or its first words."""
@@ -20,7 +19,6 @@ ROUTES: dict[str, str] = {
     "/checkpoints/{checkpointUuid}/trial-source-info-metrics": TRIAL_SOURCES,
     "/models/{modelName}/versions/{modelVersionNum}/trial-source-info-metrics": TRIAL_SOURCES,
     "/trial-source-info": TRIAL_SOURCES,
-    "/master/config": "levels of logs are set where services are started (`STEADFAST_LOG_LEVEL`)",
     "/user/projects/activity": PAGES,
     "/users/activity": PAGES,
 }

@@ -18,7 +18,7 @@ from nats.errors import ConnectionClosedError
 from sqlalchemy.exc import OperationalError
 
 from det_contracts import commands, subjects
-from services.kit import conditions, migrate
+from services.kit import conditions, logging, migrate
 from services.kit.archive.saved import tell_saved
 from services.kit.archive.settings import whole_log
 from services.kit.bus import PATIENCE_S, Answerer, Asker
@@ -110,6 +110,7 @@ async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | No
         # From here to the end of all tasks others wait for this loop.
         stack.enter_context(watch.watching_loop())
         _read_numbers(service, parts)
+        await logging.look_back(parts.journal)
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(until_closed(connection))
@@ -203,7 +204,15 @@ def _joined(
         journal=journal,
         database=database,
         saver=saver,
-        runner=Runner(rules, journal, saver, leading=leads, measures=measures, tracer=tracer),
+        runner=Runner(
+            rules,
+            journal,
+            saver,
+            leading=leads,
+            measures=measures,
+            tracer=tracer,
+            print_as=logging.NOW.heed,
+        ),
         asker=Asker(connection),
         offload=Offload(each=2, each_waiting=32),
         answerer=Answerer(connection, rules.owner, measures, tracer),

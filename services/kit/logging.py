@@ -1,13 +1,23 @@
-"""Logs of the platform itself: structlog, for a person or as JSON."""
+"""Logs of the platform itself: structlog, for a person or as JSON.
+
+Level and colours can be changed while the process runs, of all its loggers at once: an administrator states
+it as an event, which every process that folds the log hears, and looks for when it starts.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import logging
 import sys
-from typing import TextIO, cast
+from collections.abc import Mapping
+from typing import Any, TextIO, cast
 
 import structlog
+
+from det_contracts import subjects
+from det_contracts.events.gateway import LoggingSet
+from services.kit.log import Log
+from services.kit.records import read_event
 
 
 class Patient:
@@ -28,21 +38,77 @@ class Patient:
             self._stream.flush()
 
 
+class Printing:
+    """What is printed, and how. Loggers keep the processors they were made with, so these look here."""
+
+    def __init__(self) -> None:
+        self.level = "INFO"
+        self.color = False
+        self._least = logging.INFO
+        self._renderer: structlog.typing.Processor = structlog.dev.ConsoleRenderer(colors=False)
+
+    def begin(self, form: str, level: str) -> None:
+        """As the settings of this process say."""
+        self._renderer = structlog.processors.JSONRenderer() if form == "json" else self._console(False)
+        self._set_level(level)
+
+    def heed(self, event: LoggingSet) -> None:
+        """As an administrator has said since."""
+        if event.part == "level":
+            # A later version may know levels that this one does not.
+            if event.value in logging.getLevelNamesMapping():
+                self._set_level(event.value)
+            return
+        self.color = event.value == "on"
+        if not isinstance(self._renderer, structlog.processors.JSONRenderer):
+            self._renderer = self._console(self.color)
+
+    def _set_level(self, level: str) -> None:
+        self.level = level.upper()
+        self._least = logging.getLevelNamesMapping()[self.level]
+
+    @staticmethod
+    def _console(color: bool) -> structlog.typing.Processor:
+        return structlog.dev.ConsoleRenderer(colors=color)
+
+    def drop(self, logger: Any, method: str, line: Any) -> Any:
+        """Have what is below the level not printed."""
+        if structlog.processors.NAME_TO_LEVEL.get(method, logging.CRITICAL) < self._least:
+            raise structlog.DropEvent
+        return line
+
+    def render(self, logger: Any, method: str, line: Any) -> str | bytes | Mapping[str, Any]:
+        """A line as it is printed."""
+        return cast("str", self._renderer(logger, method, line))
+
+
+NOW = Printing()
+"""How this process prints its log."""
+
+
 def configure(form: str, level: str, **bound: object) -> None:
     """Set up structlog for this process; `bound` goes on every line."""
-    renderer: structlog.typing.Processor = (
-        structlog.processors.JSONRenderer() if form == "json" else structlog.dev.ConsoleRenderer(colors=False)
-    )
+    NOW.begin(form, level)
     structlog.configure(
         processors=[
+            NOW.drop,
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
-            renderer,
+            NOW.render,
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.NOTSET),
         logger_factory=structlog.PrintLoggerFactory(cast(TextIO, Patient(sys.stderr))),
         cache_logger_on_first_use=True,
     )
     structlog.contextvars.bind_contextvars(**bound)
+
+
+async def look_back(journal: Log) -> None:
+    """Heed what was stated before this process started, and is not folded once more."""
+    for part in ("level", "color"):
+        stored = await journal.last(subjects.control("gateway.logging.set", part))
+        event = read_event(stored).event if stored is not None else None
+        if isinstance(event, LoggingSet):
+            NOW.heed(event)

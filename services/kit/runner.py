@@ -21,7 +21,7 @@ from det_contracts import bounds, codec, subjects
 from det_contracts.envelope import Recorded, Unknown
 from det_contracts.events import Decision
 from det_contracts.events.archive import SegmentSealed
-from det_contracts.events.gateway import DecisionsRetried
+from det_contracts.events.gateway import DecisionsRetried, LoggingSet
 from det_contracts.problems import invalid, unavailable
 from services.kit.command_queue import Pending, Waiting
 from services.kit.inbox import Inbox
@@ -88,9 +88,11 @@ class Runner(Generic[S]):
         new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
         tracer: Tracer | None = None,
         stopwatch: Callable[[], float] = time.perf_counter,
+        print_as: Callable[[LoggingSet], None] = lambda _: None,
     ) -> None:
         """`new_id` names batches and, where `replica` is not given, the replica.
 
+        `print_as` hears how the log of this process is to be printed.
         `stopwatch` says how long a round was worked on; it decides how much goes into one, never what.
         """
         self.rules = rules
@@ -100,6 +102,7 @@ class Runner(Generic[S]):
         self._journal = journal
         self._saver = saver
         self._leading = leading
+        self._print_as = print_as
         self._clock = clock
         self._new_id = new_id
         self._replica = replica or new_id()[:8]
@@ -320,6 +323,8 @@ class Runner(Generic[S]):
             self._archived = max(self._archived, event.last)
         if type(event) is DecisionsRetried and event.owner == self.rules.owner:
             self._ask_again(recorded.id)
+        if type(event) is LoggingSet:
+            self._print_as(event)
         if type(event) is Unknown:
             self._measures.skipped(event.name)
             if event.version == 0:

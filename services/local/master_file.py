@@ -12,17 +12,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from det_contracts.administering import LOG_LEVELS
 from services.kit import yamlfile
 from services.local import master_names as names
 from services.local.preconditions import CannotStart
 
-_LEVELS = {"trace": "DEBUG", "debug": "DEBUG", "info": "INFO", "warn": "WARNING", "warning": "WARNING"}
-_LEVELS |= dict.fromkeys(("error", "fatal", "panic"), "ERROR")
 _RIGHTS = {"basic": "basic", "rbac": "rbac"}
 _VARIABLES: dict[str, tuple[str, Mapping[str, str] | None]] = {
     "cluster_name": ("STEADFAST_CLUSTER_NAME", None),
     "webhooks.base_url": ("STEADFAST_PUBLIC_URL", None),
-    "log.level": ("STEADFAST_LOG_LEVEL", _LEVELS),
+    "log.level": ("STEADFAST_LOG_LEVEL", LOG_LEVELS),
     "security.authz.type": ("STEADFAST_AUTHZ", _RIGHTS),
 }
 """Setting -> variable, and what its values are called there; None: a text, taken as it is."""

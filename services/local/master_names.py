@@ -88,7 +88,7 @@ _UNUSED: tuple[tuple[str, str], ...] = (
     ("reserved_ports", "tasks ask the system for free ports"),
     ("feature_switches", "nothing is hidden behind a switch"),
     ("enable_cors", "origins are named one by one: STEADFAST_ALLOWED_ORIGINS"),
-    ("log.color", "lines have no colours; STEADFAST_LOG_FORMAT says in which form they are"),
+    ("log.color", "while the cluster runs: det master config --log --color on"),
     (
         "db.user db.password db.host db.port db.name db.ssl_mode db.ssl_root_cert db.migrations",
         "each part of a local cluster keeps its own SQLite database; PostgreSQL: docs/growing.md",

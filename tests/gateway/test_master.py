@@ -6,7 +6,7 @@ import pytest
 
 from det_contracts import queries
 from det_contracts.events.decision import Decision
-from det_contracts.events.gateway import DecisionsRetried
+from det_contracts.events.gateway import DecisionsRetried, LoggingSet
 from services.kit import conditions
 from services.kit.log import Draft
 from tests.gateway import stories as story
@@ -137,13 +137,56 @@ def test_an_administrator_has_a_service_look_again_at_what_it_parked(gateway):
 
 @pytest.mark.parametrize(
     ("method", "path", "instead"),
-    [("PATCH", "/master/config", "STEADFAST_LOG_LEVEL"), ("POST", "/trial-source-info", "trial of its own")],
+    [("POST", "/trial-source-info", "trial of its own")],
 )
 def test_what_is_not_offered_says_what_to_do_instead(gateway, method, path, instead):
     gateway.log_in("admin")
     told = gateway.refused(501, method, f"/api/v1{path}", {})
     assert f"{method} /api/v1{path} is not offered" in told
     assert instead in told
+
+
+@pytest.mark.parametrize(
+    ("paths", "log", "stated"),
+    [
+        (["log"], {"level": "debug", "color": False}, [("level", "DEBUG"), ("color", "off")]),
+        (["log.level"], {"level": "WARN", "color": True}, [("level", "WARNING")]),
+        (["log.color"], {"color": True}, [("color", "on")]),
+        (
+            ["log.color", "log.level"],
+            {"level": "fatal", "color": True},
+            [("level", "ERROR"), ("color", "on")],
+        ),
+        ([], {"level": "trace"}, [("level", "DEBUG")]),
+    ],
+)
+def test_an_administrator_has_services_print_otherwise(gateway, paths, log, stated):
+    gateway.log_in("admin")
+    body = {"config": {"log": log}, "fieldMask": {"paths": paths}}
+    shown = gateway.send("PATCH", "/api/v1/master/config", body).json()["config"]
+    assert shown["cluster_name"]
+    for part, value in stated:
+        assert shown["log"][part] == (value == "on" if part == "color" else value.lower())
+    assert [(one.part, one.value) for one in gateway.said(LoggingSet)] == stated
+    assert {one.reason for one in gateway.said(LoggingSet)} == {"asked for by admin"}
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"config": {"log": {"level": "loud"}}}, "log.level must be one of trace, debug, "),
+        ({"config": {"log": {}}, "fieldMask": {"paths": ["log"]}}, "nothing was asked for: give config.log"),
+        (
+            {"config": {"log": {"level": "info"}}, "fieldMask": {"paths": ["log.color"]}},
+            "nothing was asked for",
+        ),
+        ({"config": {"port": 1}, "fieldMask": {"paths": ["port"]}}, "'port' cannot be changed while"),
+    ],
+)
+def test_what_cannot_be_changed_of_the_configuration(gateway, body, message):
+    gateway.log_in("admin")
+    assert message in gateway.refused(400, "PATCH", "/api/v1/master/config", body)
+    assert not gateway.said(LoggingSet)
 
 
 def test_only_administrators_hear_of_the_configuration(gateway):

@@ -1,7 +1,7 @@
 """A little of everything that can happen: every kind of event, command and query."""
 
 from det_contracts import commands, queries
-from det_contracts.administering import BindPool, RetryDecisions
+from det_contracts.administering import BindPool, RetryDecisions, SetLogging
 from det_contracts.commands import Password
 from det_contracts.creation import Once
 from det_contracts.custom_search import CreateTrial as CustomTrial
@@ -251,6 +251,7 @@ class Story(Users):
         ask(commands.SetQuota(holder=f"group-{group}", jobs=1, user="admin"))
         ask(commands.RemoveGroup(group_id=group, user="admin"))
         ask(RetryDecisions(owner="searcher", user="admin"))
+        ask(SetLogging(level="info", color=False, user="admin"))
         ask(commands.SetAuthz(mode="basic"))
         ask(commands.SetWorkspace(workspace_id=space, pinned=True, user="admin"))
         for change, bound in (("add", (1, space)), ("replace", (2, space))):

@@ -309,6 +309,20 @@ class DecisionsRetried(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+@event("gateway.logging.set", key="part")
+class LoggingSet(msgspec.Struct, frozen=True, kw_only=True):
+    """An administrator has the services print their own logs otherwise from now on.
+
+    Every process that folds the log listens, and looks for the newest one of each part when it starts. It
+    changes no record.
+    """
+
+    part: Literal["level", "color"]
+    value: str
+    """A level as DEBUG, INFO, WARNING or ERROR; `on` or `off` for colors."""
+    reason: str
+
+
 @event("gateway.workspace.set", key="workspace_id")
 class WorkspaceSet(msgspec.Struct, frozen=True, kw_only=True):
     """A workspace is there, or is described so from now on."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from determined.cli import output
+from determined.cli.failure import Failure
 from determined.cli.grammar import Noun, Verb, arg, one_of
 from determined.transport.rest import Session
 
@@ -41,7 +42,19 @@ def health(session: Session, args: argparse.Namespace) -> int:
 
 
 def config(session: Session, args: argparse.Namespace) -> None:
-    """How the master is configured, secrets masked; for administrators."""
+    """How the master is configured, secrets masked, or how it logs from now on; for administrators."""
+    given: dict[str, Any] = {} if args.level is None else {"level": args.level}
+    if args.color is not None:
+        given["color"] = args.color == "on"
+    if args.log != bool(given):
+        raise Failure(
+            "--log goes with --level, --color or both: det master config --log --level LEVEL --color on|off"
+        )
+    if args.log:
+        body = {"config": {"log": given}, "fieldMask": {"paths": [f"log.{name}" for name in given]}}
+        session.patch("/api/v1/master/config", body)
+        output.good("The services log so from now on")
+        return
     _show(session.get("/api/v1/master/config")["config"], args)
 
 
@@ -177,7 +190,17 @@ NOUN = Noun(
                 ),
             ),
         ),
-        Verb("config", "show the master's configuration", config, _FORM),
+        Verb(
+            "config",
+            "show the master's configuration, or change how it logs",
+            config,
+            (
+                *_FORM,
+                arg("--log", action="store_true", help="change how the services log from now on"),
+                arg("--level", metavar="LEVEL", help="with --log: trace, debug, info, warn or error"),
+                arg("--color", choices=("on", "off"), help="with --log: colors in lines for people"),
+            ),
+        ),
         Verb(
             "logs",
             "show the master's own log",

@@ -19,6 +19,32 @@ class RetryBody(Body):
     program: str
 
 
+class LogBody(Body):
+    """How services print their own logs."""
+
+    level: str | None = None
+    color: bool | None = None
+
+
+class MasterConfigPart(Body):
+    """What of the master's configuration can be changed while it runs."""
+
+    log: LogBody = LogBody()
+
+
+class MaskBody(Body):
+    """Which parts of a record are meant."""
+
+    paths: Annotated[list[str], Field(max_length=20)] = []
+
+
+class MasterConfigBody(Body):
+    """PATCH /master/config"""
+
+    config: MasterConfigPart = MasterConfigPart()
+    field_mask: MaskBody = MaskBody()
+
+
 class BindingBody(Body):
     """POST, PUT and DELETE /resource-pools/{name}/workspace-bindings: by id, by name, or both."""
 

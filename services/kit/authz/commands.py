@@ -158,6 +158,7 @@ COMMANDS: dict[str, Needs] = {
     "SetQuota": _cluster("administer_cluster"),
     "BindPool": _cluster("administer_cluster"),
     "RetryDecisions": _cluster("administer_cluster"),
+    "SetLogging": _cluster("administer_cluster"),
     "SetWebhook": _cluster("administer_cluster"),
     "RemoveWebhook": _cluster("administer_cluster"),
     "TryWebhook": _cluster("administer_cluster"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from det_contracts.administering import BindPool, RetryDecisions
+from det_contracts.administering import BindPool, RetryDecisions, SetLogging
 from det_contracts.commands import (
     AssignRoles,
     CloseSession,
@@ -37,6 +37,7 @@ from services.kit.rules import Call, Ruling
 from services.people.commands import (
     groups,
     identities,
+    logs,
     parked,
     places,
     pools,
@@ -67,6 +68,7 @@ COMMANDS: dict[Any, Callable[[People, Any, Call], Ruling]] = {
     SetQuota: quotas.set_quota,
     BindPool: pools.bind_pool,
     RetryDecisions: parked.retry_decisions,
+    SetLogging: logs.set_logging,
     AssignRoles: roles.assign_roles,
     SetAuthz: roles.set_authz,
     SetWorkspace: once(places.set_workspace, CreationKept),

@@ -226,3 +226,26 @@ def test_a_service_looks_again_at_what_it_parked(master, det):
     assert "The searcher looks once more" in det("master", "retry-parked", "searcher").out
     (call,) = master.asked("POST", "/api/v1/master/parked/retry")
     assert call.json == {"program": "searcher"}
+
+
+@pytest.mark.parametrize(
+    ("words", "log"),
+    [
+        (["--level", "debug"], {"level": "debug"}),
+        (["--color", "off"], {"color": False}),
+        (["--level", "warn", "--color", "on"], {"level": "warn", "color": True}),
+    ],
+)
+def test_the_master_logs_otherwise_from_now_on(master, det, words, log):
+    master.answer("PATCH", "/api/v1/master/config", {})
+    assert "The services log so from now on" in det("master", "config", "--log", *words).out
+    (call,) = master.asked("PATCH", "/api/v1/master/config")
+    assert call.json == {"config": {"log": log}, "fieldMask": {"paths": [f"log.{name}" for name in log]}}
+
+
+@pytest.mark.parametrize("words", [["--log"], ["--level", "debug"], ["--color", "on"]])
+def test_how_to_log_is_asked_for_whole(master, det, words):
+    done = det("master", "config", *words)
+    assert done.status == 1
+    assert "det master config --log --level LEVEL --color on|off" in done.err
+    assert master.asked("PATCH", "/api/v1/master/config") == []

@@ -259,7 +259,6 @@ WHOLE_LISTS = {"models", "users", "checkpoints", "by-username"}
     "ask", [client.get_model, client.get_user_by_name, client.get_user_by_id, client.get_checkpoint]
 )
 def test_an_empty_name_is_refused_and_asks_for_nothing(connection, master, ask):
-    before = len(master.calls)
     with pytest.raises(ValueError, match="a name or an id is expected"):
         ask("")
     assert not [call for call in master.calls if call.path.rstrip("/").split("/")[-1] in WHOLE_LISTS]

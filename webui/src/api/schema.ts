@@ -535,6 +535,14 @@ export interface components {
             checkpoints: components["schemas"]["ListedCheckpoint"][];
         };
         /**
+         * LogBody
+         * @description How services print their own logs.
+         */
+        LogBody: {
+            level?: string | null;
+            color?: boolean | null;
+        };
+        /**
          * Login
          * @description POST /auth/login
          */
@@ -544,6 +552,40 @@ export interface components {
             password: string;
             /** @default false */
             isHashed: boolean;
+        };
+        /**
+         * MaskBody
+         * @description Which parts of a record are meant.
+         */
+        MaskBody: {
+            /** @default [] */
+            paths: string[];
+        };
+        /**
+         * MasterConfigBody
+         * @description PATCH /master/config
+         */
+        MasterConfigBody: {
+            /**
+             * @default {
+             *       "log": {}
+             *     }
+             */
+            config: components["schemas"]["MasterConfigPart"];
+            /**
+             * @default {
+             *       "paths": []
+             *     }
+             */
+            fieldMask: components["schemas"]["MaskBody"];
+        };
+        /**
+         * MasterConfigPart
+         * @description What of the master's configuration can be changed while it runs.
+         */
+        MasterConfigPart: {
+            /** @default {} */
+            log: components["schemas"]["LogBody"];
         };
         /**
          * Metrics

@@ -8,15 +8,16 @@ import msgspec
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from det_contracts.administering import RetryDecisions
+from det_contracts.administering import LOG_LEVELS, RetryDecisions, SetLogging
 from det_contracts.expconf import masked
 from det_contracts.problems import invalid, unavailable
 from services.catalogue import journal, store
 from services.gateway.determined.routes.oidc import START
-from services.gateway.http.bodies import RetryBody
-from services.gateway.http.visit import Anybody, Asked
+from services.gateway.http.bodies import MasterConfigBody, RetryBody
+from services.gateway.http.visit import Anybody, Asked, UserVisit
 from services.gateway.running.cluster_health import DOWN
 from services.gateway.running.settings import Settings
+from services.kit import logging
 from services.kit.archive.log import standing
 from services.kit.authz.roles import is_rbac
 from services.kit.jetstream_feed import CANNOT_READ
@@ -79,18 +80,47 @@ def _providers(settings: Settings) -> list[dict[str, Any]]:
 @router.get("/master/config")
 async def config(visit: Asked) -> Response:
     """How this gateway was set up, without secrets; for administrators."""
+    return visit.answer({"config": await _shown_config(visit)})
+
+
+async def _shown_config(visit: UserVisit) -> dict[str, Any]:
     settings = visit.backend.settings
     storage = masked({"checkpoint_storage": visit.backend.storage or {}})["checkpoint_storage"]
     pools = [{"pool_name": row.name, "description": row.description} for row in await visit.peers.pools()]
-    found = {
+    return {
         "cluster_id": settings.cluster_id,
         "cluster_name": settings.cluster_name,
         "host": settings.host,
         "port": settings.port,
         "checkpoint_storage": storage,
         "resource_pools": pools,
+        "log": {"level": logging.NOW.level.lower(), "color": logging.NOW.color},
     }
-    return visit.answer({"config": found})
+
+
+CHANGEABLE = {"log": {"level", "color"}, "log.level": {"level"}, "log.color": {"color"}}
+"""Path of a field mask -> what of the log it means."""
+
+
+@router.patch("/master/config")
+async def change_config(visit: Asked, wish: MasterConfigBody) -> Response:
+    """Have the services print their own logs from another level on, or in colours; for administrators."""
+    paths = wish.field_mask.paths or ["log"]
+    if strange := [path for path in paths if path not in CHANGEABLE]:
+        raise invalid(
+            f"fieldMask.paths: '{strange[0][:80]}' cannot be changed while the cluster runs; what can be: "
+            f"{', '.join(CHANGEABLE)}. All else is set where the services are started"
+        )
+    meant = set().union(*(CHANGEABLE[path] for path in paths))
+    given = {name: value for name, value in wish.config.log.model_dump().items() if name in meant}
+    await visit.peers.command(SetLogging(user=visit.user.username, **given))
+    shown = await _shown_config(visit)
+    # What was decided by another replica may not have come back here yet.
+    if (level := given.get("level")) is not None:
+        shown["log"]["level"] = LOG_LEVELS[level.lower()].lower()
+    if (color := given.get("color")) is not None:
+        shown["log"]["color"] = color
+    return visit.answer({"config": shown})
 
 
 @router.get("/master/logs")

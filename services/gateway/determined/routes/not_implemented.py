@@ -9,10 +9,6 @@ from services.gateway.http.visit import Asked
 from services.web.errors import unimplemented
 
 MISSING: dict[tuple[str, str], str] = {
-    ("PATCH", "/master/config"): (
-        "a running cluster does not change how it logs: set STEADFAST_LOG_LEVEL (and STEADFAST_LOG_FORMAT, "
-        "whose lines have no colours) where the services are started, and start them again"
-    ),
     ("POST", "/trial-source-info"): (
         "which checkpoint a trial was made to judge or to tune further is not kept: report the metrics to a "
         "trial of its own, and name the checkpoint in its hyperparameters or as source_checkpoint_uuid"

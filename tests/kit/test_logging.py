@@ -1,0 +1,82 @@
+"""How a process prints its log, and how an administrator changes it while it runs."""
+
+import json
+
+import pytest
+import structlog
+
+from det_contracts.events.gateway import DecisionsRetried, LoggingSet
+from services.kit import logging
+from services.kit.log_memory import MemoryLog
+from tests.kit.test_rounds import draft, run, running, until
+
+
+@pytest.fixture
+def printed(capsys):
+    """What was printed since it was asked last; afterwards logs are as before."""
+    before = structlog.get_config()
+    yield lambda: capsys.readouterr().err
+    vars(logging.NOW).update(vars(logging.Printing()))
+    structlog.configure(**before)
+
+
+def said(part, value):
+    return LoggingSet(part=part, value=value, reason="asked for by admin")
+
+
+def test_a_level_counts_for_loggers_that_have_printed_before(printed):
+    logging.configure("json", "info", service="it")
+    log = structlog.get_logger().bind()
+    log.info("first")
+    log.debug("unheard")
+    logging.NOW.heed(said("level", "DEBUG"))
+    log.debug("heard")
+    logging.NOW.heed(said("level", "ERROR"))
+    log.warning("unheard")
+    log.error("last")
+    found = [json.loads(line) for line in printed().splitlines()]
+    assert [(one["event"], one["level"]) for one in found] == [
+        ("first", "info"),
+        ("heard", "debug"),
+        ("last", "error"),
+    ]
+
+
+def test_colors_are_for_people_and_leave_json_alone(printed):
+    for form, colored in (("console", True), ("json", False)):
+        logging.configure(form, "INFO")
+        log = structlog.get_logger().bind()
+        logging.NOW.heed(said("color", "on"))
+        log.warning("first")
+        assert ("\x1b[" in printed()) is colored
+        logging.NOW.heed(said("color", "off"))
+        log.warning("second")
+        assert "\x1b[" not in printed()
+
+
+def test_what_was_stated_before_a_process_started_is_heeded(printed):
+    async def work():
+        log = MemoryLog()
+        logging.configure("console", "INFO")
+        await logging.look_back(log)
+        assert (logging.NOW.level, logging.NOW.color) == ("INFO", False)
+        for number, event in enumerate((said("level", "DEBUG"), said("color", "on"), said("level", "ERROR"))):
+            await log.append(draft(event, f"stated-{number}"))
+        await logging.look_back(log)
+        assert (logging.NOW.level, logging.NOW.color) == ("ERROR", True)
+
+    run(work)
+
+
+def test_whoever_folds_the_log_hears_of_it():
+    heard = []
+
+    async def work():
+        log = MemoryLog()
+        async with running(log, print_as=heard.append) as runner:
+            await log.append(draft(said("level", "DEBUG"), "stated"))
+            await log.append(draft(DecisionsRetried(owner="others", reason="test"), "after"))
+            await until(lambda: runner.positions["CONTROL"] >= 2)
+
+    run(work)
+    assert heard == [said("level", "DEBUG")]
