@@ -168,7 +168,7 @@ def _carry_out(chosen: Match, verb: Verb, options: argparse.Namespace) -> int:
         if options.debug or os.environ.get("DET_DEBUG", "").lower() in ("1", "true", "yes"):
             traceback.print_exc()
         output.complain(f"Failed to {verb.help}: {error}")
-        return 1
+        return error.status if isinstance(error, Failure) else 1
     except (BrokenPipeError, KeyboardInterrupt):
         raise
     except Exception:

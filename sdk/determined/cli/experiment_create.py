@@ -13,6 +13,7 @@ from typing import Any
 from determined import context, yamlfile
 from determined.cli import experiment_test_mode, formatting, output, trial_logs
 from determined.cli.checkout import commit_of
+from determined.cli.config_file import read_config
 from determined.cli.failure import Failure
 from determined.cli.grammar import arg, one_of
 from determined.transport import log_stream, submission
@@ -80,23 +81,11 @@ def is_local(args: argparse.Namespace) -> bool:
 
 def _config_of(path: Path, overrides: list[str]) -> tuple[str, dict[str, Any]]:
     """The configuration as text and content; the text is as written unless something is overridden."""
-    try:
-        text = yamlfile.read(path)
-        config = yamlfile.parse(text, str(path))
-    except OSError as error:
-        raise Failure(f"cannot read {path}: {error.strerror}") from error
-    except yamlfile.YamlProblem as error:
-        raise Failure(str(error)) from error
-    if not isinstance(config, dict):
-        raise Failure(f"{path}, line 1, column 1: a configuration is a map of fields, not {_kind(config)}")
+    text, config = read_config(path)
     if not overrides:
         return text, config
     config = merged(config, overrides)
     return yamlfile.dump(config), config
-
-
-def _kind(value: Any) -> str:
-    return {type(None): "empty", list: "a list"}.get(type(value), f"'{value}'")
 
 
 def _value(text: str) -> Any:

@@ -6,16 +6,15 @@ import argparse
 import itertools
 from pathlib import Path
 
-from determined import yamlfile
 from determined.cli import output
-from determined.cli.failure import Failure
+from determined.cli.config_file import read_config
 from determined.cli.grammar import Verb, arg
 from determined.transport.rest import Session
 
 
 def preview(session: Session, args: argparse.Namespace) -> None:
     """Print the searcher section, and how many trials train how far."""
-    config = _read(args.config_file)
+    config = read_config(args.config_file)[1]
     results: dict[str, int] = session.post("/searcher/preview", config)["results"]
     print("Using search configuration:")
     output.print_yaml(config.get("searcher") or {})
@@ -30,18 +29,6 @@ def in_words(steps: str) -> str:
         doing = "validation" if step == "V" else f"train for {step}"
         parts.append(f"{sum(1 for _ in same)} x {doing}")
     return ", ".join(parts) or "nothing to train"
-
-
-def _read(path: Path) -> dict[str, object]:
-    try:
-        config = yamlfile.parse(yamlfile.read(path), str(path))
-    except OSError as error:
-        raise Failure(f"cannot read {path}: {error.strerror}") from error
-    except yamlfile.YamlProblem as error:
-        raise Failure(str(error)) from error
-    if not isinstance(config, dict):
-        raise Failure(f"{path}: a configuration is a map of fields")
-    return config
 
 
 VERB = Verb(

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urljoin
 
-from determined import context, yamlfile
+from determined import context
 from determined.cli import formatting, output, trial_logs
+from determined.cli.config_file import read_config
 from determined.cli.experiment_create import merged
 from determined.cli.failure import Failure
 from determined.cli.grammar import Noun, Run, Verb, arg
@@ -75,7 +76,7 @@ def start(session: Session, kind: Kind, args: argparse.Namespace, config: Object
 
 def submit(session: Session, kind: Kind, args: argparse.Namespace, config: Object, **more: Any) -> Object:
     """The whole answer to a task that is handed in."""
-    given = merged(_config_file(args.config_file) if args.config_file else {}, args.config)
+    given = merged(read_config(args.config_file)[1] if args.config_file else {}, args.config)
     mounts = [*(given.get("bind_mounts") or []), *map(_mount, getattr(args, "volume", []))]
     given |= {"bind_mounts": mounts} if mounts else {}
     body = {"config": {**given, **config}, "files": _files(args), **more}
@@ -264,18 +265,6 @@ def _show_config(kind: Kind) -> Run:
         output.print_yaml(session.get(f"{kind.path}/{find(session, kind, args.task_id)}")["config"])
 
     return run
-
-
-def _config_file(path: Path) -> Object:
-    try:
-        config = yamlfile.parse(yamlfile.read(path), str(path))
-    except OSError as error:
-        raise Failure(f"cannot read {path}: {error.strerror}") from error
-    except yamlfile.YamlProblem as error:
-        raise Failure(str(error)) from error
-    if not isinstance(config, dict):
-        raise Failure(f"{path}: a configuration is a map of fields")
-    return config
 
 
 def _files(args: argparse.Namespace) -> list[Object]:

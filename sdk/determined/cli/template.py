@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from determined import yamlfile
 from determined.cli import output
-from determined.cli.failure import Failure
+from determined.cli.config_file import read_config
 from determined.cli.grammar import Noun, Verb, arg
 from determined.transport.rest import Session
 
@@ -43,7 +43,7 @@ def describe(session: Session, args: argparse.Namespace) -> None:
 
 def create(session: Session, args: argparse.Namespace) -> None:
     """Make one; there must be none of the name."""
-    body = {"name": args.name, "config": _read(args.config_file)}
+    body = {"name": args.name, "config": read_config(args.config_file, "template")[1]}
     if args.workspace_name:
         from determined.experimental import _model
 
@@ -54,13 +54,13 @@ def create(session: Session, args: argparse.Namespace) -> None:
 
 def set_config(session: Session, args: argparse.Namespace) -> None:
     """Replace what is in one that exists."""
-    session.patch(_path(args.name), _read(args.config_file))
+    session.patch(_path(args.name), read_config(args.config_file, "template")[1])
     print(f"Updated template {args.name}")
 
 
 def put(session: Session, args: argparse.Namespace) -> None:
     """Make one, or replace it."""
-    session.put(_path(args.name), {"name": args.name, "config": _read(args.config_file)})
+    session.put(_path(args.name), {"name": args.name, "config": read_config(args.config_file, "template")[1]})
     print(f"Set template {args.name}")
 
 
@@ -68,18 +68,6 @@ def remove(session: Session, args: argparse.Namespace) -> None:
     """Forget one; experiments keep what it gave them."""
     session.delete(_path(args.name))
     print(f"Removed template {args.name}")
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        config = yamlfile.parse(yamlfile.read(path), str(path))
-    except OSError as error:
-        raise Failure(f"cannot read {path}: {error.strerror}") from error
-    except yamlfile.YamlProblem as error:
-        raise Failure(str(error)) from error
-    if not isinstance(config, dict):
-        raise Failure(f"{path}: a template is a map of fields")
-    return config
 
 
 NOUN = Noun(

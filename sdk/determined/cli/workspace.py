@@ -9,6 +9,7 @@ from typing import Any
 
 from determined import yamlfile
 from determined.cli import output
+from determined.cli.config_file import read_text
 from determined.cli.failure import Failure
 from determined.cli.grammar import Arg, Noun, OneOf, Run, Verb, arg, one_of
 from determined.cli.paging import paging_args, read_pages
@@ -101,8 +102,9 @@ def _described(args: argparse.Namespace) -> Object:
         if storage is not None:
             workspace["checkpointStorageConfig"] = json.loads(storage)
         elif args.checkpoint_storage_config_file is not None:
-            workspace["checkpointStorageConfig"] = yamlfile.load(args.checkpoint_storage_config_file) or {}
-    except (OSError, ValueError, yamlfile.YamlProblem) as error:
+            text = read_text(args.checkpoint_storage_config_file)
+            workspace["checkpointStorageConfig"] = yamlfile.parse(text) or {}
+    except (ValueError, yamlfile.YamlProblem) as error:
         raise Failure(f"the checkpoint storage cannot be read: {error}") from None
     if not isinstance(workspace.get("checkpointStorageConfig", {}), dict):
         raise Failure("a checkpoint storage is a map, such as {type: shared_fs, host_path: /data}")

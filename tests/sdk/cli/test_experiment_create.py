@@ -212,7 +212,24 @@ def test_a_bad_configuration_is_refused_before_anything_is_sent(accepting, det, 
 
 
 def test_a_missing_configuration(accepting, det, files):
-    assert "cannot read missing.yaml: No such file" in det("e", "create", "missing.yaml", files[1]).err
+    done = det("e", "create", "missing.yaml", files[1])
+    assert (done.status, "cannot read missing.yaml: No such file" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("preview-search", "missing.yaml"),
+        ("template", "create", "x", "missing.yaml"),
+        ("template", "set-value", "config", "x", "missing.yaml"),
+        ("cmd", "run", "--config-file", "missing.yaml", "true"),
+        ("notebook", "start", "--config-file", "missing.yaml"),
+        ("workspace", "create", "x", "--checkpoint-storage-config-file", "missing.yaml"),
+    ],
+)
+def test_a_file_that_is_not_there_is_a_slip_of_typing_as_in_0_25(accepting, det, words):
+    done = det(*words)
+    assert (done.status, "cannot read missing.yaml: No such file" in done.err) == (2, True)
 
 
 def test_a_file_instead_of_a_directory(accepting, det, files):

@@ -26,4 +26,4 @@ def test_a_file_that_is_no_configuration_is_refused(det, master, tmp_path):
     done = det("preview-search", config)
     assert done.status == 1
     assert "a configuration is a map of fields" in done.err
-    assert det("preview-search", tmp_path / "none.yaml").status == 1
+    assert det("preview-search", tmp_path / "none.yaml").status == 2

@@ -1,0 +1,38 @@
+"""The configuration files that commands take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from determined import yamlfile
+from determined.cli.failure import CannotOpen, Failure
+
+Config = dict[str, Any]
+
+
+def read_text(path: Path) -> str:
+    """What is in a file; raises `CannotOpen`."""
+    try:
+        return yamlfile.read(path)
+    except OSError as error:
+        raise CannotOpen(f"cannot read {path}: {error.strerror}") from error
+
+
+def read_config(path: Path, what: str = "configuration") -> tuple[str, Config]:
+    """A file as it was written, and what is in it.
+
+    Raises `CannotOpen`, or `Failure` with line and column for what is no map; `what` is what it should be.
+    """
+    text = read_text(path)
+    try:
+        found = yamlfile.parse(text, str(path))
+    except yamlfile.YamlProblem as error:
+        raise Failure(str(error)) from error
+    if not isinstance(found, dict):
+        raise Failure(f"{path}, line 1, column 1: a {what} is a map of fields, not {_kind(found)}")
+    return text, found
+
+
+def _kind(value: Any) -> str:
+    return {type(None): "empty", list: "a list"}.get(type(value), f"'{value}'")
