@@ -1,1 +1,1 @@
-"""The door for people and scripts: REST, who may ask, and a catalogue of everything that can be listed."""
+"""The gateway: the REST API, access control, and a catalogue of everything that can be listed."""

@@ -1,4 +1,4 @@
-"""The gateway, joined from its parts."""
+"""Builds and starts the gateway service."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from services.people.commands import COMMANDS
 from services.web.connection import Connections
 
 REBUILD_PATIENCE_S = 600.0
-"""How long the tables may take to catch up with the fold after they were lost."""
+"""How long to wait at startup for lost tables to catch up with the fold."""
 
 RULES = Rules(
     owner="gateway",
@@ -60,15 +60,18 @@ RULES = Rules(
 
 
 async def end_of_log(parts: Parts) -> int:
-    """Where CONTROL ends; raises `OSError` at once where there is no connection, `OutcomeUnknown`."""
+    """Return the last position of CONTROL.
+
+    Raises `ConnectionError` immediately if the broker is not connected, or `OutcomeUnknown`.
+    """
     if not parts.connection.is_connected:
         raise ConnectionError("the broker is away")
-    # Not of the archive, which would look for where the log begins.
+    # Ask the stream itself. Asking the archive would also look up where the log begins.
     return (await parts.stream.bounds(subjects.CONTROL))[1]
 
 
 async def serve_http(parts: Parts) -> None:
-    """Listen once the whole log is folded, so that nothing is missing from the first answer."""
+    """Start serving once the whole log is folded, so that the first answer is complete."""
     settings = settings_of(parts, Settings)
     tls = server_context(settings)
     parts.starting = "writing what lists are read from"
@@ -96,7 +99,7 @@ async def serve_http(parts: Parts) -> None:
         tracer=parts.tracer,
         disks=watched,
     )
-    # What cannot be used is told at the start.
+    # Fail at startup if the login provider or the pool defaults are misconfigured.
     _ = backend.provider, task_defaults.read(settings.pools)
     await parts.runner.ready.wait()
     await parts.saver.reach(catalogue.position, within_s=REBUILD_PATIENCE_S)
@@ -115,7 +118,7 @@ async def serve_http(parts: Parts) -> None:
     await asyncio.to_thread(prepare)
     listener = listening_socket(settings.host, settings.port)
     parts.starting = ""
-    # Its first answer and its page of health say the same.
+    # Clear the "starting" condition first, so that the health page agrees with the first answer.
     parts.conditions.tell(STARTING, {})
     telling = asyncio.create_task(watched.tell(parts.conditions))
     try:

@@ -1,1 +1,1 @@
-"""The dialect of Determined 0.25 and what we add to it: routes by noun, and how records are shown."""
+"""Determined's 0.25 API and our additions to it: routes by noun, and the presentation of records."""

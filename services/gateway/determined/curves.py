@@ -1,4 +1,4 @@
-"""Curves of trials, as the metrics service has them, for as many trials as are asked for."""
+"""Reads curves of any number of trials from the metrics service."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from services.catalogue.peers import Peers
 from services.web.query import Asking, Integer
 
 POINTS = 1000
-"""Of one curve, unless more or fewer are asked for."""
+"""Default number of points of a curve."""
 MOST_POINTS = 10_000
-"""Of one curve, and of one answer of the metrics service."""
+"""Maximum number of points of a curve, and of one answer of the metrics service."""
 
 
 class Curve(msgspec.Struct, frozen=True):
-    """What one trial reported of some metrics in one group."""
+    """One trial's reports of some metrics in one group."""
 
     trial_id: int
     group: str
     points: list[tuple[int, float, float | None, dict[str, Any]]]
-    """(steps, time, epoch, values by name), by steps."""
+    """(steps, time, epoch, values by name), ordered by steps."""
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """Which part of the curves is asked for, and how finely."""
+    """The requested part of the curves, and its resolution."""
 
     names: list[str]
     group: str | None
@@ -38,18 +38,18 @@ class Wanted(msgspec.Struct, frozen=True):
     last: int | None = None
     limit: int = POINTS
     nearest: int | None = None
-    """Only the point that is nearest to this batch."""
+    """Return only the point nearest to this batch."""
 
 
 class Windowed(Asking):
-    """Which part of curves is asked for."""
+    """Query parameters that select a part of curves."""
 
     start_batches: Integer = 0
     end_batches: Integer = 0
     max_datapoints: Integer = 0
 
     def window(self) -> tuple[int, int | None, int]:
-        """First and last batch and the most points of a curve; raises `Refused` (400) for no window."""
+        """First batch, last batch and maximum points per curve. Raises `Refused` (400) for a bad range."""
         first, last, limit = self.start_batches, self.end_batches, self.max_datapoints
         if first < 0 or last < 0 or (last and last < first):
             raise invalid(f"start_batches and end_batches must be a range, not {first} to {last}")
@@ -59,7 +59,7 @@ class Windowed(Asking):
 
 
 async def curves(peers: Peers, trial_ids: list[int], wanted: Wanted) -> list[Curve]:
-    """Curves by trial and group; raises `Refused` while the metrics service is away."""
+    """Curves by trial and group. Raises `Refused` while the metrics service is unavailable."""
     found: list[Curve] = []
     points = wanted.limit if wanted.nearest is None else 1
     for some in parts(trial_ids, max(1, MOST_POINTS // (points * max(1, len(wanted.names))))):
@@ -77,7 +77,7 @@ async def curves(peers: Peers, trial_ids: list[int], wanted: Wanted) -> list[Cur
 
 
 def parts(ids: list[int], size: int) -> Iterator[list[int]]:
-    """As many ids at once as one answer of the metrics service has room for."""
+    """Split ids into parts of at most `size`, so that each part's answer fits into one message."""
     for start in range(0, len(ids), size):
         yield ids[start : start + size]
 
@@ -96,7 +96,7 @@ async def reported_batches(peers: Peers, experiment_id: int, group: str, metric:
 
 
 def best_trials(state: State, experiment: Experiment, most: int) -> list[Trial]:
-    """The trials with the best searcher metric, best first; then those that have none, oldest first."""
+    """Up to `most` trials by searcher metric, best first, followed by those without one, oldest first."""
     ranked = (state.trials[id] for id in state.ranked_trials.ids(experiment.id))
     others = (state.trials[id] for id in state.trials_of.ids(experiment.id))
     return list(islice(chain(ranked, (one for one in others if one.best is None)), most))

@@ -1,4 +1,4 @@
-"""When jobs of the queue would end and start, at the present pace: an estimate for people who wait."""
+"""Estimates when queued jobs will start and end at the current pace."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from services.catalogue.domain import State
 from services.catalogue.peers import Job, PoolRow
 
 LEAST_PROGRESS = 0.01
-"""Before that much is done nobody can say how long the rest takes."""
+"""Minimum share of progress below which the remaining time cannot be estimated."""
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """What a forecast takes of one job; jobs are in the order of the queue."""
+    """The inputs of a forecast about one job. Jobs are in queue order."""
 
     owner: int
     pool: str
     needs: int = 0
-    """Slots that must be free at once for it to begin; 0: it needs none, or has begun."""
+    """Slots that must be free at once for the job to start; 0 if it needs none or has started."""
     holds: int = 0
     left_s: float | None = None
-    """Until it ends; None where nobody can tell."""
+    """Remaining seconds; None if unknown."""
 
 
 def left_of(row: Job, state: State, progress: Mapping[int, float], now: float) -> float | None:
-    """Seconds until an experiment ends that has got on since it began; a pause in between counts as work."""
+    """Remaining seconds of an experiment that has made progress. Pauses since its start count as work."""
     share, experiment = progress.get(row.experiment_id, 0.0), state.experiments.get(row.experiment_id)
     first = state.trials.get(experiment.first_trial or 0) if experiment else None
     run = state.allocations.get(ids.allocation_id(first.task_id, 1)) if first else None
@@ -38,7 +38,7 @@ def left_of(row: Job, state: State, progress: Mapping[int, float], now: float) -
 
 
 def standing(rows: Iterable[Job], state: State, progress: Mapping[int, float], now: float) -> list[Standing]:
-    """The rows of a queue as a forecast takes them."""
+    """Convert the rows of a queue to inputs of a forecast."""
     return [_standing(row, state, left_of(row, state, progress, now)) for row in rows]
 
 
@@ -57,9 +57,9 @@ def _standing(row: Job, state: State, left: float | None) -> Standing:
 
 
 def starts(jobs: Iterable[Standing], pools: Iterable[PoolRow]) -> dict[int, float]:
-    """Seconds until jobs that wait would begin, each after those before it; without those nobody can tell.
+    """Seconds until waiting jobs start, in queue order; jobs whose start is unknown are left out.
 
-    A job that its pool can never hold stands in nobody's way.
+    A job that its pool can never hold does not block the others.
     """
     found: dict[int, float] = {}
     by_pool: dict[str, list[Standing]] = {}
@@ -71,7 +71,7 @@ def starts(jobs: Iterable[Standing], pools: Iterable[PoolRow]) -> dict[int, floa
 
 
 def never(jobs: Iterable[Standing], pools: Iterable[PoolRow]) -> set[int]:
-    """Jobs that no agents of their pool could ever hold; while a pool has no agent, that is true of none."""
+    """Jobs too large for all agents of their pool together. None in a pool that has no agents yet."""
     most = {pool.name: pool.slots for pool in pools if pool.workers}
     return {job.owner for job in jobs if job.needs > most.get(job.pool, job.needs)}
 

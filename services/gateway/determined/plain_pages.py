@@ -1,4 +1,4 @@
-"""The pages that need no build: what is in their files, with the style that they share."""
+"""Pages that need no build step: static files with a shared style sheet."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ PLACE = "/* plain.css */"
 
 
 def plain_page(name: str) -> str:
-    """The text of a page in `static/`."""
+    """The text of a page in `static/`, with the style inserted."""
     style = (STATIC / "plain.css").read_text("utf-8")
     return (STATIC / name).read_text("utf-8").replace(PLACE, style)

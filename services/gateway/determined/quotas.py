@@ -1,4 +1,4 @@
-"""What counts for quotas, as those who know tell it."""
+"""Collects current usage against quotas from the services that know it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from services.catalogue.peers import Peers, softly
 
 
 class Used(msgspec.Struct, frozen=True):
-    """What counts for the holder of a quota; None while whoever knows is away."""
+    """The usage of one quota holder. A field is None while the service that knows it is unavailable."""
 
     slots: int | None = None
     jobs: int | None = None
@@ -19,7 +19,7 @@ class Used(msgspec.Struct, frozen=True):
 
 
 async def used(peers: Peers, position: int) -> dict[str, Used]:
-    """What counts for each holder of a quota, with all up to that position of the log."""
+    """The usage of each quota holder, including everything up to `position` in the log."""
     asked = (queries.JobsUsed(), queries.StorageUsed())
     had, stored = await asyncio.gather(*(softly(peers, query, position) for query in asked))
     return {one: Used(**had.get(one, {}), storage_bytes=stored.get(one)) for one in {*had, *stored}}

@@ -1,4 +1,4 @@
-"""A page that shows what goes on: experiments, their best trials, workers. Rendered here, refreshed there."""
+"""A status page of experiments, their best trials and workers, rendered on the server and refreshed."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ NOTHING_YET = (
 
 
 def page(cluster: str, live: str) -> str:
-    """The whole page; `live` is what `fragment` made, or nothing."""
+    """The whole page. `live` is the result of `fragment`, or empty."""
     return PAGE.substitute(cluster=escape(cluster), live=live)
 
 
 def fragment(state: State, sight: Sight, progress: Mapping[int, float], wrong: Iterable[str] = ()) -> str:
-    """The part that changes; `wrong`: what is wrong with the cluster, a sentence each."""
+    """The part that changes. `wrong` lists the cluster's problems, one sentence each."""
     lines = "".join(f"<li>{escape(one)}" for one in wrong)
     head = f"<section class=ERROR><h2>Something is wrong</h2><ul>{lines}</ul></section>" if lines else ""
     return head + _content(state, sight, progress)
@@ -110,7 +110,7 @@ def _worker(worker: Worker, users: Mapping[tuple[str, int], str]) -> tuple[str, 
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table of ready HTML; `#` before a heading makes a column of numbers."""
+    """A table of cells that are already HTML. `#` before a heading marks a numeric column."""
     heads = list(head)
     kinds = [" class=num" if one.startswith("#") else "" for one in heads]
     top = "".join(f"<th{kind}>{one.lstrip('#')}" for one, kind in zip(heads, kinds, strict=True))

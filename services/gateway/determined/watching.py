@@ -1,4 +1,4 @@
-"""Answers that change while somebody looks: told again until what they tell of is over."""
+"""Streams an answer again whenever it changes, until its subject is over."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Pages = AsyncIterator[list[Any]]
 
 
 def period_s(query: Periodic) -> float:
-    """How often the client wants to hear, in seconds (`periodSeconds`); raises `Refused` below 0."""
+    """The requested interval between checks, in seconds (`periodSeconds`). Raises `Refused` below 0."""
     wanted = query.period_seconds
     if wanted < 0:
         raise invalid(f"period_seconds must not be {wanted}; 0 means every {PERIOD_S:.0f} s")
@@ -31,10 +31,10 @@ async def watched(
     is_over: Fact,
     every_s: float,
 ) -> Pages:
-    """What `ask` answers, whenever that has changed; the last time once `is_over` holds."""
+    """Yield the result of `ask` whenever it has changed, for the last time once `is_over` holds."""
     told: Any = None
     while True:
-        # Asked before the answer: what is over by now will be in it.
+        # Check before asking, so that the final answer includes everything up to the end.
         over = is_over.holds(visit.catalogue.state)
         found = await ask()
         if found != told:
@@ -49,7 +49,7 @@ async def watched(
 
 
 def experiments_over(ids: list[int]) -> Fact:
-    """Whether all of these experiments have ended, or are gone."""
+    """The fact that all of these experiments have ended or are gone."""
 
     def over(state: State) -> bool:
         found = (state.experiments.get(id) for id in ids)
@@ -59,7 +59,7 @@ def experiments_over(ids: list[int]) -> Fact:
 
 
 def trial_over(id: int) -> Fact:
-    """Whether a trial has ended, or is gone."""
+    """The fact that a trial has ended or is gone."""
 
     def over(state: State) -> bool:
         known = state.trials.get(id)
@@ -69,9 +69,9 @@ def trial_over(id: int) -> Fact:
 
 
 def runs_over(ids: list[str]) -> Fact:
-    """Whether none of these allocations lives."""
+    """The fact that none of these allocations is alive."""
     return Fact(lambda state: all(id not in state.live for id in ids), tuple(("live", id) for id in ids))
 
 
 ALREADY = Fact(lambda _: True, ())
-"""What is asked for once is over when it is answered."""
+"""A fact that already holds, for a single answer."""

@@ -1,4 +1,4 @@
-"""Addresses, triggers and keys of webhooks: on their way into the log, and out of it for administrators."""
+"""Validates and seals the addresses, triggers and keys of webhooks, and opens them for administrators."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ LONGEST_KEY = 256
 
 
 def wanted(backend: Backend, wish: WebhookBody, user: str) -> SetWebhook:
-    """The command that makes a webhook; raises `Refused` (400)."""
+    """The command that creates a webhook. Raises `Refused` (400)."""
     host = _host(wish.url)
     if is_sealed(wish.url) or is_sealed(wish.signing_key):
-        raise invalid("a webhook's address and key cannot be given as they lie in the log")
+        raise invalid("url, signingKey: sealed values from the log are not accepted; give them in clear")
     if len(wish.signing_key) > LONGEST_KEY:
         raise invalid(f"signingKey: at most {LONGEST_KEY} characters are expected")
     key = wish.signing_key or secrets.token_hex(32)
@@ -43,7 +43,7 @@ def _host(url: str) -> str:
         parsed = urlsplit(url)
         host, port = parsed.hostname, parsed.port
     except ValueError as error:
-        raise invalid(f"url: this is no address: {error}") from None
+        raise invalid(f"url: this is not a valid address: {error}") from None
     if parsed.scheme not in ("http", "https") or not host:
         raise invalid("url: an address that begins with http:// or https:// is expected, with a host")
     if parsed.username is not None or parsed.password is not None:
@@ -81,7 +81,7 @@ def _sealed(sealer: Sealer | None, text: str) -> str:
 
 
 def in_clear(sealer: Sealer | None, text: str) -> str:
-    """What lies in the log, for administrators; empty where this gateway has another key."""
+    """Open a logged value for administrators; empty if this gateway has a different key."""
     if not is_sealed(text):
         return text
     try:

@@ -1,7 +1,7 @@
-"""Says for a script what it would state itself if it could reach the message bus.
+"""States facts on behalf of scripts that use the REST API instead of the message bus.
 
-Scripts with another SDK than ours, and people's own programs, use the REST API. What they say goes through
-the same intake, into the same log, as the same events.
+These are scripts with another SDK than ours, and users' own programs. Their facts pass through the same
+intake into the same log, as the same events.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from services.kit.log import Draft, NotConfirmed, TooLarge
 from services.kit.records import read_event
 
 MOST_BYTES = 7 * 1024 * 1024
-"""Of one report; the broker takes a little more in one message."""
+"""Maximum size of one report. The broker accepts slightly more in one message."""
 
 
 class Witness:
-    """One trial's present run, spoken for by whoever may."""
+    """The current run of one trial, for which the caller may speak."""
 
     def __init__(self, visit: UserVisit, trial_id: int) -> None:
-        """Raises `Refused`: no such trial (404), or the session is that of another run or user (403)."""
+        """Raise `Refused`: no such trial (404), or the session belongs to another run or user (403)."""
         self.trial: Trial = visit.catalogue.trial(trial_id)
         session = visit.session()
         allocation = visit.catalogue.state.allocations.get(session.allocation)
@@ -53,10 +53,13 @@ class Witness:
 
     @property
     def run(self) -> int:
-        """The present run; raises `Refused` (400) before the first, and for what was stopped elsewhere."""
+        """The current run.
+
+        Raises `Refused` (400) before the first one, or if an unmanaged trial was canceled.
+        """
         if self._unmanaged and self.trial.own == "CANCELED":
             raise precondition(
-                f"trial {self.trial.id} is canceled, and is listened to no more: {self.trial.reason}"
+                f"trial {self.trial.id} is canceled and accepts no more reports: {self.trial.reason}"
             )
         if not self.trial.run:
             raise precondition(f"trial {self.trial.id} has not started: it has no run to speak for yet")
@@ -64,24 +67,24 @@ class Witness:
 
     @property
     def reporting_run(self) -> int:
-        """The run whose reports count: 0 before the first, for what was measured elsewhere."""
+        """The run whose reports count. It is 0 before the first run, for results measured elsewhere."""
         return self.run if self._unmanaged or self.trial.run else 0
 
     async def state(self, event: Any, id: str = "") -> None:
-        """State a fact, stored when this returns; with an `id`, repeats of it are one."""
+        """State a fact; it is stored when this returns. Repeats with the same `id` are deduplicated."""
         if self._unmanaged:
             await self.beat()
         await self._state(event, id)
 
     async def state_for_all_to_see(self, event: Any, id: str = "") -> None:
-        """State a fact, and return when lists and pages show it; raises `Refused` where that takes long."""
+        """State a fact and wait until lists and pages show it. Raises `Refused` if that takes too long."""
         if self._unmanaged:
             await self.beat()
         position = await self._state(event, id)
         await self._catalogue.reach_stated(position)
 
     async def beat(self) -> None:
-        """Give a sign of life, unless there was one a moment ago; raises `Refused` for managed trials."""
+        """Send a heartbeat unless one was sent recently. Raises `Refused` for managed trials."""
         if not self._unmanaged:
             raise precondition(f"trial {self.trial.id} is managed: the cluster runs it, and knows its state")
         if self._beats.is_due(self.trial.id, self.run, time.monotonic()):
@@ -89,7 +92,7 @@ class Witness:
             self._beats.note(self.trial.id, self.run, time.monotonic())
 
     async def _state(self, event: Any, id: str = "") -> int:
-        """Store a fact in WITNESS; returns its position there."""
+        """Store a fact in WITNESS; return its position there."""
         if beyond := bounds.beyond_limits(event):
             raise invalid(beyond)
         id = self._unguessable(id) if id else os.urandom(16).hex()
@@ -102,11 +105,14 @@ class Witness:
         return await append(self._journal, Draft(subjects.witness_by_rest(self.trial.id), body, id))
 
     def _unguessable(self, id: str) -> str:
-        """The same for a fact at each gateway; no script can use it first and have the fact dropped."""
+        """Derive a message id that is the same at every gateway and that scripts cannot predict.
+
+        A script could otherwise use the id first and have the real fact dropped as a duplicate.
+        """
         return hmac.new(self._key, id.encode(), "sha256").hexdigest()[:32]
 
     async def report(self, *series: Series) -> int:
-        """Store reports of the present run; returns their position in REPORTS."""
+        """Store reports of the current run; return their position in REPORTS."""
         if self._unmanaged:
             await self.beat()
         search = self._catalogue.submission(self.trial.experiment_id).config["searcher"]
@@ -128,7 +134,7 @@ class Witness:
         return await append(self._journal, Draft(subject, body, f"report-{uuid.uuid4().hex}"))
 
     async def operation(self) -> tuple[searcher.OperationSet | None, bool]:
-        """The newest operation, and whether nothing of it is left to do."""
+        """The newest operation, and whether it is finished."""
         newest = await self._last(searcher.OperationSet, self.trial.id)
         idled = await self._last(searcher.TrialIdled, self.trial.id)
         over = self.trial.ended_at is not None
@@ -139,7 +145,7 @@ class Witness:
 
 
 def run_spoken_for(visit: UserVisit, task_id: str, allocation_id: str = "") -> Allocation | None:
-    """The run that a script means: the one it names, else that of its token, else its task's if unmanaged."""
+    """The run that a script means: the one named, else its token's, else its unmanaged task's newest."""
     id = allocation_id or visit.session().allocation
     found = visit.catalogue.state.allocations.get(id) if id else run_outside(visit, task_id)
     known: Allocation | None = found
@@ -147,7 +153,7 @@ def run_spoken_for(visit: UserVisit, task_id: str, allocation_id: str = "") -> A
 
 
 def run_outside(visit: UserVisit, task_id: str) -> Allocation | None:
-    """The newest run of an unmanaged trial: scripts outside of the cluster know its task only."""
+    """The newest run of an unmanaged trial, whose scripts know only their task."""
     state, trial = visit.catalogue.state, visit.catalogue.trial_of_task(task_id)
     if trial is None or not state.experiments[trial.experiment_id].unmanaged:
         return None
@@ -161,18 +167,18 @@ def _check(body: bytes) -> None:
 
 
 async def was_asked_to_leave(journal: Any, allocation_id: str) -> bool:
-    """Whether the log holds a request to leave; also for runs that a gateway saved before it knew of such."""
+    """Whether the log has a request to leave. Works even for runs folded by versions that ignored it."""
     return await last(journal, scheduler.PreemptRequested, allocation_id) is not None
 
 
 async def last(journal: Any, record: type, key: object) -> Any:
-    """The newest event of a kind about something; None when there is none."""
+    """The newest event of a kind about a thing; None if there is none."""
     found = await newest(journal, record, key)
     return found.event if found is not None else None
 
 
 async def newest(journal: Any, record: type, key: object) -> Recorded | None:
-    """The same with its time and place."""
+    """The newest event of a kind about a thing, with its time and position."""
     name = next(kind.name for kind in codec.kinds() if kind.record is record)
     stored = await journal.last(subjects.control(name, key))
     recorded = read_event(stored) if stored is not None else None
@@ -180,7 +186,7 @@ async def newest(journal: Any, record: type, key: object) -> Recorded | None:
 
 
 async def append(journal: Any, draft: Draft) -> int:
-    """Store a message; raises `Refused` (503) when the log does not say that it has it."""
+    """Store a message; return its position. Raises `Refused` (503) if the log does not confirm it."""
     try:
         return int(await journal.append(draft))
     except TooLarge as error:

@@ -1,4 +1,4 @@
-"""What a trial did, in the order that was asked for (REST spec, section 4)."""
+"""A trial's reports and checkpoints, in the requested order (REST spec, section 4)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Workload = dict[str, object]
 
 
 class Workloads(Paged, Grouped):
-    """Which of what a trial did is asked for."""
+    """Query parameters that select and sort workloads."""
 
     filter: Annotated[str, one_of("FILTER_OPTION_", FILTERS)] = "ALL"
     include_batch_metrics: Flag = False
@@ -30,7 +30,7 @@ class Workloads(Paged, Grouped):
 async def workloads(
     visit: UserVisit, trial: Trial, query: Workloads
 ) -> tuple[list[Workload], dict[str, int]]:
-    """The page that the query asks for, and which page it is."""
+    """The requested page of workloads, and its pagination."""
     kinds = query.filter
     checkpoints = [] if kinds == "VALIDATION" else _checkpoints(visit, trial)
     group = VALIDATION if kinds != "ALL" else query.group or None
@@ -55,10 +55,10 @@ async def _by_batches(
     checkpoints: list[Checkpoint],
     span: Span,
 ) -> list[Workload]:
-    """A part of the reports and checkpoints by batches, a checkpoint after the reports of the same batch.
+    """A page ordered by batches; a checkpoint comes after the reports of the same batch.
 
-    Only the part is read, and before it as many reports as there are checkpoints: these may take their
-    places.
+    Only the page itself is read, plus as many reports before it as there are checkpoints, since those may
+    push reports further back.
     """
     start, end = span.start, span.end
     if span.window.descending:
@@ -70,7 +70,7 @@ async def _by_batches(
     for number, report in enumerate(reports):
         placed.append((before + number + bisect_left(saved, report.steps_completed), _shown(query, report)))
     for number, checkpoint in enumerate(checkpoints):
-        # Where that batch was not read, the place comes out before the part, or behind it, as it is.
+        # If the checkpoint's batch was not read, this place still falls outside the page on the correct side.
         place = number + before + bisect_right(steps, checkpoint.steps)
         placed.append((place, {"checkpoint": checkpoint_workload(checkpoint)}))
     found = [one for place, one in sorted(placed, key=lambda one: one[0]) if start <= place < end]
@@ -88,7 +88,7 @@ async def _by_metric(
     groups: list[str | None],
     checkpoints: list[Checkpoint],
 ) -> tuple[list[Workload], dict[str, int]]:
-    """By a metric, with those last that lack it."""
+    """A page ordered by a metric; entries without it come last."""
     name, window = query.sort_key.rpartition(".")[2], query.window
     ranked: list[tuple[float, int, Workload]] = []
     others: list[tuple[int, Workload]] = []

@@ -1,1 +1,1 @@
-"""HTTP, whatever is said by it: sessions, limits, queries, errors, answers (REST spec, section 1)."""
+"""The HTTP layer: sessions, limits, queries, errors and answers (REST spec, section 1)."""

@@ -1,7 +1,8 @@
-"""What routes answer, for the OpenAPI document: shapes that are told of a route by `answering`.
+"""Response shapes for the OpenAPI document. Routes declare theirs with `answering`.
 
-A shape is a TypedDict. Where what is shown is checked against it by mypy, the function that makes it says so
-(`Beside` in `present/experiment.py`); `tests/gateway/test_answers.py` holds what routes really answer to all.
+A shape is a TypedDict. Where mypy can check the returned value against the shape, the function that builds
+the value declares it as its return type (`Beside` in `present/experiment.py`).
+`tests/gateway/test_answers.py` checks the actual answers of all routes.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from services.gateway.http.records import JobSummary
 
 
 def of_columns(name: str, columns: Columns, beside: type) -> Any:
-    """The shape of a record that is shown by its columns and what is told beside them."""
+    """Return the shape of a record made of `columns` plus the fields of `beside`."""
     return TypedDict(name, json_types(columns) | get_type_hints(beside))  # type: ignore[operator]
 
 
@@ -30,7 +31,7 @@ else:
 
 
 class Pagination(TypedDict):
-    """Which items of a list these are."""
+    """Which items of a list a page contains."""
 
     offset: int
     limit: int
@@ -40,7 +41,7 @@ class Pagination(TypedDict):
 
 
 class ExperimentRow(TypedDict, total=False):
-    """An experiment of a search, its best trial, and the values of the columns that were asked for."""
+    """An experiment found by a search, its best trial, and the values of the requested columns."""
 
     experiment: Experiment
     bestTrial: Trial | None
@@ -48,21 +49,21 @@ class ExperimentRow(TypedDict, total=False):
 
 
 class FoundExperiments(TypedDict):
-    """A page of what was searched for."""
+    """One page of search results."""
 
     experiments: list[ExperimentRow]
     pagination: Pagination
 
 
 class OneExperiment(TypedDict, total=False):
-    """One experiment, and its place in the queue while it has one."""
+    """One experiment, with its place in the queue while it has one."""
 
     experiment: Experiment
     jobSummary: JobSummary
 
 
 class Column(TypedDict):
-    """What experiments can be filtered and sorted by."""
+    """A column by which experiments can be filtered and sorted."""
 
     column: str
     location: str
@@ -79,15 +80,15 @@ class ColumnsThere(TypedDict):
 
 
 def answering(shape: Any) -> dict[str, Any]:
-    """Tell of a route what it answers: `@router.get(path, **answering(Trials))`."""
+    """Declare what a route answers: `@router.get(path, **answering(Trials))`."""
     return {"responses": {200: {"model": shape, "description": "Done"}}}
 
 
 def answering_page(noun: str, shape: Any) -> dict[str, Any]:
-    """The same of a route that answers a page of records under the name `noun`."""
+    """Declare that a route answers a page of records under the name `noun`."""
     return answering(TypedDict(f"{shape.__name__}Page", {noun: list[shape], "pagination": Pagination}))  # type: ignore[operator]
 
 
 def answering_one(noun: str, shape: Any) -> dict[str, Any]:
-    """The same of a route that answers one record under the name `noun`."""
+    """Declare that a route answers one record under the name `noun`."""
     return answering(TypedDict(f"One{shape.__name__}", {noun: shape}))  # type: ignore[operator]

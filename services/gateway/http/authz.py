@@ -1,4 +1,4 @@
-"""The one place where requests are judged: every route passes here first (docs/rights.md)."""
+"""The single authorization check that every request passes before its route runs (docs/rights.md)."""
 
 from __future__ import annotations
 
@@ -22,23 +22,24 @@ from services.web.upgrades import is_upgrade
 
 
 class Guard:
-    """A dependency of all routes below a prefix: lets nobody in whom the permission table does not."""
+    """A dependency of all routes below a prefix that enforces the permission table."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
 
     async def __call__(self, request: Request) -> None:
-        """Raises `Refused`: nobody known asks (401), they may not (403), or ask too much at once (429)."""
+        """Raise `Refused` if the caller is unknown (401), not allowed (403) or over its limits (429)."""
         path: str = request.scope["route"].path
-        # Whether a route knows the prefix that it was included with depends on the framework's version.
+        # Whether a route's path includes the router's prefix depends on the framework's version.
         template = path if self._prefix and path.startswith(f"{self._prefix}/") else self._prefix + path
         permission, kind, reads = needed(request.method, template)
         ticket = kind == "page" and request.path_params.get("rest", "").startswith(tickets.MARK)
         visit, place = Visit(request), request.scope[PLACE]
-        # The route itself looks at what lets in there: a ticket, or the key to a shell.
+        # An upgrade with no token authenticates with the shell's key, which the route itself checks.
         keyed = kind == "page" and is_upgrade(request) and visit.token() is None
         if permission != "anybody" or ticket or request.method != "GET":
-            # Another gateway may have answered them a moment ago. What is left shows no record.
+            # Another gateway may have acknowledged a change a moment ago. The requests excluded here show no
+            # record.
             await visit.catalogue.catch_up()
         if permission == "anybody" or ticket or keyed:
             await place.take(stranger_at(visit.address))
@@ -46,11 +47,11 @@ class Guard:
         session = visit.session()
         await place.take(sessions.client_of(session))
         await visit.catalogue.away.bring(_keys(request))
-        # Meanwhile it may have been closed.
+        # The session may have been closed while records were loading.
         request.state.session = session = visit.session()
         if session.scope == "read" and not reads:
             raise forbidden("this API token is for reading only; make one with the scope 'all'")
-        # What is commanded for this request is the script's doing: the owners of facts hear so.
+        # Tag every command sent for this request with the script's allocation, so that owners see who acts.
         acting.SCRIPT.set(session.allocation)
         id = _named(request, kind)
         request.state.wishes = [Wish(permission, kind, id)]
@@ -60,7 +61,7 @@ class Guard:
 
 
 def _keys(request: Request) -> Iterator[Key]:
-    """The records that a path names: they are read before anybody looks for them, while others go on."""
+    """The records named by the path. They are loaded before the check, without blocking other requests."""
     named = request.path_params
     yield from ((table, text) for name, table in _TABLES.items() if (text := named.get(name, "")))
     if _is_id(id := named.get("trial_id", "")):
@@ -76,9 +77,9 @@ def _is_id(text: str) -> bool:
 
 
 LONGEST_ID = 18
-"""Digits: what is longer names nothing."""
+"""Maximum number of digits of an id. A longer number cannot name anything."""
 _TABLES = {
-    # Its number alone stands for all that belongs to an experiment.
+    # Loading any record of an experiment loads all of them, so its id is enough.
     "experiment_id": "allocations",
     "allocation_id": "allocations",
     "uuid": "checkpoints",
@@ -91,7 +92,7 @@ def _named(request: Request, kind: Kind) -> str | None:
 
 
 def _own_run(state: State, session: tokens.Session, kind: Kind, id: str | None) -> None:
-    """A script speaks for its own run alone, whoever else its owner may speak for."""
+    """Restrict a script to its own run, whatever else its owner may act for."""
     known = state.allocations[session.allocation]
     own = {"run": known.id, "trial": str(known.trial_id)}.get(kind)
     if own is not None and id != own and Directory(state).thing(kind, id) is not None:

@@ -1,4 +1,4 @@
-"""Request bodies about what people make and run."""
+"""Request bodies for experiments, models, tasks and the other things that people create and run."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from services.gateway.http.bodies_of_people import AgentUserBody
 from services.gateway.http.body import Body, Long
 
 GitText = Annotated[str, Field(max_length=2000)]
-"""What git says of a checkout, in characters."""
+"""Text describing a git checkout; the limit is in characters."""
 
 
 class RetryBody(Body):
-    """POST /master/parked/retry: whose parked records are looked at once more."""
+    """POST /master/parked/retry: the program whose parked records are retried."""
 
     program: str
 
@@ -46,14 +46,14 @@ class MasterConfigBody(Body):
 
 
 class BindingBody(Body):
-    """POST, PUT and DELETE /resource-pools/{name}/workspace-bindings: by id, by name, or both."""
+    """POST, PUT and DELETE /resource-pools/{name}/workspace-bindings: workspaces by id, by name, or both."""
 
     workspace_ids: list[int] | None = None
     workspace_names: list[str] | None = None
 
 
 class WebhookCondition(Body):
-    """When a trigger of a webhook is pulled."""
+    """The condition on which a webhook trigger fires."""
 
     state: str = ""
 
@@ -72,11 +72,11 @@ class WebhookBody(Body):
     triggers: Annotated[list[WebhookTrigger], Field(max_length=20)] = []
     webhook_type: str = "WEBHOOK_TYPE_DEFAULT"
     signing_key: str = ""
-    """Our addition: what receivers check signatures with; a new one is made without it."""
+    """Extension: the key with which receivers verify signatures. One is generated if it is empty."""
 
 
 class WorkspaceBody(Body):
-    """POST /workspaces, PATCH /workspaces/{id}: what is given is changed, what is empty taken away."""
+    """POST /workspaces, PATCH /workspaces/{id}: present fields are changed, empty ones are cleared."""
 
     name: str | None = None
     checkpoint_storage_config: dict[str, Any] | None = None
@@ -86,7 +86,7 @@ class WorkspaceBody(Body):
 
 
 class NoteBody(Body):
-    """A text that belongs to a project."""
+    """A note of a project."""
 
     name: str = ""
     contents: str = ""
@@ -118,7 +118,7 @@ class ExperimentMove(Body):
 
 
 class ModelBody(Body):
-    """POST /models, PATCH /models/{name}: what is given is set."""
+    """POST /models, PATCH /models/{name}: fields that are present are set."""
 
     name: str | None = None
     description: str | None = None
@@ -129,7 +129,7 @@ class ModelBody(Body):
     workspace_name: str = ""
 
     def given(self) -> dict[str, Any]:
-        """What a command may set."""
+        """The fields to set, as passed to the command."""
         found = self.model_dump(exclude={"workspace_id", "workspace_name"})
         return {name: value for name, value in found.items() if value is not None}
 
@@ -151,7 +151,7 @@ class VersionBody(Body):
     labels: tuple[str, ...] | None = None
 
     def given(self) -> dict[str, Any]:
-        """What a command may set."""
+        """The fields to set, as passed to the command."""
         found = self.model_dump(exclude={"checkpoint_uuid"})
         return {name: value for name, value in found.items() if value is not None}
 
@@ -172,9 +172,9 @@ class TaskBody(Body):
     experiment_ids: list[Long] = []
     trial_ids: list[Long] = []
     preview: bool = False
-    """Of a notebook: only answer the configuration that it would have."""
+    """For a notebook: return the configuration it would have, without starting it."""
     data: str = ""
-    """Of a shell: base64 of JSON; a passphrase in it is refused."""
+    """For a shell: base64-encoded JSON. A passphrase in it is refused."""
 
 
 class IdleReport(Body):
@@ -209,7 +209,7 @@ class CheckpointMetadata(Body):
 
 
 class ListedCheckpoint(Body):
-    """What a deletion task found."""
+    """The files of a checkpoint, as listed by a deletion task."""
 
     uuid: str
     resources: dict[str, Long] = {}
@@ -226,9 +226,9 @@ class ContextItem(Body):
 
     path: str
     type: Long = 48
-    """As in a tar header: 48 a file, 53 a directory."""
+    """The entry type, as in a tar header: 48 for a file, 53 for a directory."""
     content: str = ""
-    """Base64."""
+    """The file's content in base64."""
     mtime: Long = 0
     """Seconds since the epoch."""
     mode: Long = 0
@@ -241,7 +241,7 @@ class Disable(Body):
 
 
 class QueueUpdate(Body):
-    """One change of a job: one of the wishes, or several."""
+    """One update of a job; it contains one or more of the fields in `WISHES`."""
 
     WISHES: ClassVar = ("aheadOf", "behindOf", "resourcePool", "priority", "weight")
 
@@ -268,7 +268,7 @@ class TemplateBody(Body):
 
 
 class BulkFilters(Body):
-    """Which experiments a bulk action means, beside those that are named."""
+    """Selects experiments for a bulk action, in addition to those listed by id."""
 
     description: str = ""
     name: str = ""
@@ -330,7 +330,9 @@ class CreateExperiment(Body):
     project_id: Long = 0
     template: str = ""
     git_remote: GitText = ""
-    """With the next three: which commit of a checkout the code is. It is told where one asks why."""
+    """This and the next three fields identify the commit that the code was checked out from. They are shown
+    where a decision is explained.
+    """
     git_commit: GitText = ""
     git_committer: GitText = ""
     git_commit_date: GitText = ""

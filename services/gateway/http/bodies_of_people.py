@@ -1,4 +1,4 @@
-"""Request bodies about people: sign-in, users, groups, roles, quotas."""
+"""Request bodies for sign-in, users, groups, roles and quotas."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class TokenBody(Body):
 
     name: str = ""
     description: str = ""
-    """Another word for the name."""
+    """Alternative to `name`."""
     scope: TokenScope = "all"
     lifespan: str = ""
-    """A number with `h` for hours or `d` for days; 30 days unless given."""
+    """A number followed by `h` (hours) or `d` (days). The default is 30 days."""
     user_id: Long = 0
 
     def days(self) -> float:
-        """How long the token lives; raises `Refused`."""
+        """The token's lifespan in days. Raises `Refused`."""
         match = _LIFESPAN.fullmatch(self.lifespan or "30d")
         if match is None:
             raise invalid(f"lifespan: a number with 'h' or 'd' is expected, not '{self.lifespan[:40]}'")
@@ -48,7 +48,7 @@ class TokenBody(Body):
 
 
 class AgentUserBody(Body):
-    """Who a user is on the hosts of workers."""
+    """A user's Unix account on the worker hosts."""
 
     agent_uid: Long = 0
     agent_gid: Long = 0
@@ -57,7 +57,7 @@ class AgentUserBody(Body):
 
 
 def agent_user(told: AgentUserBody | None) -> AgentUser | None:
-    """As events have it."""
+    """Convert to the form used in events."""
     if told is None:
         return None
     return msgspec.convert(
@@ -67,7 +67,7 @@ def agent_user(told: AgentUserBody | None) -> AgentUser | None:
 
 
 class UserBody(Body):
-    """PATCH /users/{id}: what is given is changed."""
+    """PATCH /users/{id}: fields that are present are changed."""
 
     username: str | None = None
     admin: bool | None = None
@@ -88,7 +88,7 @@ class UserCreation(Body):
 
 
 class SettingBody(Body):
-    """One text that a page keeps for a user."""
+    """One setting that a page stores for a user."""
 
     storage_path: str = ""
     key: str = ""
@@ -96,7 +96,7 @@ class SettingBody(Body):
 
 
 class SettingsBody(Body):
-    """POST /users/setting: several, or one as pages of old versions send it."""
+    """POST /users/setting: a list of settings, or a single one as sent by older pages."""
 
     settings: list[SettingBody] = []
     setting: SettingBody | None = None
@@ -142,13 +142,13 @@ class RoleIds(Body):
 
 
 class RoleBody(Body):
-    """A role, as clients name it."""
+    """A role, referenced by id."""
 
     role_id: Long
 
 
 class GivenRole(Body):
-    """A role in a workspace, or in the whole cluster."""
+    """A role assigned in a workspace or in the whole cluster."""
 
     role: RoleBody
     scope_workspace_id: Long = 0
@@ -156,14 +156,14 @@ class GivenRole(Body):
 
 
 class UserRole(Body):
-    """A role for a user."""
+    """A role assigned to a user."""
 
     user_id: Long
     role_assignment: GivenRole
 
 
 class GroupRole(Body):
-    """A role for a group."""
+    """A role assigned to a group."""
 
     group_id: Long
     role_assignment: GivenRole

@@ -1,4 +1,7 @@
-"""What all request bodies are: camelCase or snake_case, unknown fields ignored (REST spec, section 1)."""
+"""The base of all request bodies.
+
+Field names are camelCase or snake_case, and unknown fields are ignored (REST spec, section 1).
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, model_validat
 from pydantic.alias_generators import to_camel
 
 Long = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
-"""What fits into 64 bits: no database takes more."""
+"""An integer that fits into 64 bits, which is what the databases can store."""
 T = TypeVar("T")
 Some = Annotated[list[T], Field(max_length=1000)]
-"""As many as one person gives or takes at a time: each costs a ruling."""
+"""A list of what one request may assign or remove. It is bounded because each item costs a ruling."""
 
 
 class Body(BaseModel):
@@ -26,18 +29,18 @@ class Body(BaseModel):
         if not isinstance(data, dict):
             return data
         if known.mode != "json":
-            # Else the reader has looked at all texts by itself.
+            # In JSON mode the parser has already checked all strings.
             _check_texts(data)
         return {name: value for name, value in data.items() if value is not None}
 
 
 def _check_texts(data: Any) -> None:
-    """Raise ValueError for halves of characters: JSON may name them, and nothing can store or send them."""
+    """Raise `ValueError` for lone surrogates: JSON can express them, but they cannot be stored or sent."""
     try:
         msgspec.json.encode(data)
     except UnicodeEncodeError as error:
         half = error.object[error.start]
         raise ValueError(f"it holds half a character, the lone surrogate {half!a}") from None
     except (OverflowError, ValueError, RecursionError):
-        # Whoever wants to know what else is there looks at it.
+        # Other problems are left to the validators of the fields concerned.
         return

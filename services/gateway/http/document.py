@@ -1,4 +1,4 @@
-"""The OpenAPI document: what the framework knows of routes, and what it does not."""
+"""The OpenAPI document: what FastAPI generates, corrected and completed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _METHODS = ("get", "post", "put", "patch", "delete")
 
 
 def document(app: FastAPI) -> dict[str, Any]:
-    """The whole document; made once for an application."""
+    """Build the whole document. Called once per application."""
     made: dict[str, Any] = copy.deepcopy(app.openapi())
     made["info"] = {
         "title": "Steadfast",
@@ -38,7 +38,7 @@ def document(app: FastAPI) -> dict[str, Any]:
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
     for schema in schemas.values():
-        # The framework's titles say a property's name again, less readably.
+        # FastAPI's titles only repeat the property names, less readably.
         for property in schema.get("properties", {}).values():
             property.pop("title", None)
     schemas["Error"] = _ERROR
@@ -67,7 +67,7 @@ def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
 
 
 def _is_told(schema: dict[str, Any]) -> bool:
-    """Whether a default is worth telling: it is one, and written as it is read."""
+    """Whether a default is worth documenting: not empty, and of the type that clients send."""
     default = schema.get("default")
     written = isinstance(default, bool) == (schema.get("type") == "boolean")
     return default not in (None, "") and written and default in schema.get("enum", [default])

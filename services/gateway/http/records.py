@@ -1,4 +1,4 @@
-"""Shapes of the records that answers hold, beside those that are made of columns (`answers.py`)."""
+"""Shapes of the records in answers, other than those built from columns (`answers.py`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from services.catalogue.columns.column import Instant, Long, ShownState
 
 
 class AgentUser(TypedDict):
-    """Who a user is on the hosts of workers."""
+    """A user's Unix account on the worker hosts."""
 
     agentUid: int
     agentGid: int
@@ -19,7 +19,7 @@ class AgentUser(TypedDict):
 
 
 class User(TypedDict):
-    """Somebody who may log in."""
+    """A user account."""
 
     id: int
     username: str
@@ -32,7 +32,7 @@ class User(TypedDict):
 
 
 class Workspace(TypedDict):
-    """A workspace, as one user sees it."""
+    """A workspace as seen by one user."""
 
     state: str
     errorMessage: str
@@ -52,13 +52,13 @@ class Workspace(TypedDict):
 
 
 class WebhookCondition(TypedDict):
-    """When a trigger is pulled."""
+    """The condition on which a webhook trigger fires."""
 
     state: str
 
 
 class WebhookTrigger(TypedDict):
-    """What a webhook waits for."""
+    """A trigger of a webhook."""
 
     id: int
     triggerType: str
@@ -67,7 +67,7 @@ class WebhookTrigger(TypedDict):
 
 
 class Webhook(TypedDict):
-    """Whoever is told when experiments change their state."""
+    """A URL that is notified when experiments change state."""
 
     id: int
     url: str
@@ -79,7 +79,7 @@ class Webhook(TypedDict):
 
 
 class WebhookAttempt(TypedDict):
-    """One attempt to deliver."""
+    """One delivery attempt."""
 
     attempt: int
     time: Instant
@@ -89,7 +89,7 @@ class WebhookAttempt(TypedDict):
 
 
 class WebhookDelivery(TypedDict):
-    """Something that a webhook is told, or was."""
+    """A notification of a webhook, pending or finished."""
 
     id: str
     eventType: str
@@ -104,7 +104,7 @@ class WebhookDelivery(TypedDict):
 
 
 class Note(TypedDict):
-    """A text that belongs to a project."""
+    """A note of a project."""
 
     name: str
     contents: str
@@ -130,14 +130,14 @@ class Project(TypedDict):
 
 
 class Metrics(TypedDict):
-    """Values by name."""
+    """Metric values by name."""
 
     avgMetrics: dict[str, Any]
     batchMetrics: list[Any]
 
 
 class CheckpointTraining(TypedDict):
-    """What a checkpoint was stored by."""
+    """The training run that stored a checkpoint."""
 
     trialId: int
     experimentId: int
@@ -149,7 +149,7 @@ class CheckpointTraining(TypedDict):
 
 
 class Checkpoint(TypedDict):
-    """A checkpoint, with what was reported at its step."""
+    """A checkpoint, with the metrics reported at its step."""
 
     uuid: str
     taskId: str
@@ -162,7 +162,7 @@ class Checkpoint(TypedDict):
 
 
 class Model(TypedDict):
-    """A named line of checkpoints."""
+    """A named series of checkpoints."""
 
     id: int
     name: str
@@ -180,7 +180,7 @@ class Model(TypedDict):
 
 
 class Device(TypedDict):
-    """What a slot is."""
+    """The device behind a slot."""
 
     id: int
     brand: str
@@ -189,7 +189,7 @@ class Device(TypedDict):
 
 
 class Container(TypedDict):
-    """What runs on slots of a worker."""
+    """A container running on a worker's slots."""
 
     parent: str
     id: str
@@ -223,7 +223,7 @@ class Agent(TypedDict):
 
 
 class JobSummary(TypedDict):
-    """State and place of a job."""
+    """A job's state and place in the queue."""
 
     state: str
     jobsAhead: int

@@ -1,4 +1,4 @@
-"""Prolongs sessions that are used, beside the requests that use them."""
+"""Extends sessions that are in use, in the background of the requests that use them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from services.catalogue.peers import Peers
 
 
 class Renewals:
-    """Asks once for each session, however many requests come with it meanwhile."""
+    """Sends one renewal per session at a time, however many requests use the session meanwhile."""
 
     def __init__(self, peers: Peers) -> None:
         self._peers = peers
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def begin(self, session_id: str, until: float) -> None:
-        """Have a session last until then; nobody waits for it."""
+        """Start extending a session until `until`, without waiting for the result."""
         if session_id not in self._tasks:
             self._tasks[session_id] = asyncio.create_task(self._renew(session_id, until))
 
@@ -25,13 +25,13 @@ class Renewals:
         try:
             await self._peers.command(RenewSession(session_id=session_id, until=until))
         except Refused:
-            # The next request with it asks again.
+            # The next request of this session retries.
             pass
         finally:
             self._tasks.pop(session_id, None)
 
     async def close(self) -> None:
-        """Ask no more."""
+        """Cancel pending renewals."""
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()

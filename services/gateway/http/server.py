@@ -1,4 +1,4 @@
-"""The HTTP side: routes joined to one application, and the server that runs it beside the fold."""
+"""Assembles the routes into one application, and runs the HTTP server alongside the fold."""
 
 from __future__ import annotations
 
@@ -86,19 +86,19 @@ BACKLOG = 512
 CLOSE_PATIENCE_S = 1
 ASK_AFTER_S = 60
 SPARE_FILES = 256
-"""Of those that may be open, for everything but connections."""
+"""File descriptors kept back for everything but connections."""
 
 
 @functools.cache
 def surface() -> APIRouter:
-    """Every route of the REST surface.
+    """Every route of the REST API.
 
-    Routes look the backend up in the application that a request came to, so that one set of them, which takes
-    a while to prepare, serves all applications of a process.
+    Routes find the backend through the application that received the request. So a single set of routes,
+    which is slow to prepare, serves all applications in the process.
     """
-    # Clients send JSON without saying so; by default that is refused.
+    # Clients send JSON without a content type, which is refused by default.
     made = APIRouter(strict_content_type=False)
-    # Metrics before trials: `/trials/metrics/...` is no trial.
+    # Metrics come before trials, because `/trials/metrics/...` would otherwise match a trial's route.
     for part in (
         auth,
         oidc,
@@ -169,9 +169,9 @@ def surface() -> APIRouter:
 
 
 def prepare() -> None:
-    """Have all routes ready: FastAPI prepares those of a router when it first looks for one there.
+    """Prepare all routes now; FastAPI would otherwise do so when it first matches a route.
 
-    That takes more than half a second in all, during which a process does nothing else.
+    It takes more than half a second in all, during which the event loop is blocked.
     """
     nowhere = {"type": "http", "method": "GET", "path": "/", "root_path": "", "headers": []}
     for route in surface().routes:
@@ -179,7 +179,7 @@ def prepare() -> None:
 
 
 def _include(made: APIRouter, part: APIRouter, prefix: str) -> None:
-    """Let those in whom the permission table lets; raises `LookupError` for a route without a row."""
+    """Include a router behind the permission check. Raises `LookupError` if the table lacks a route."""
     for route in part.routes:
         if isinstance(route, APIRoute):
             for method in route.methods or ():
@@ -188,7 +188,7 @@ def _include(made: APIRouter, part: APIRouter, prefix: str) -> None:
 
 
 def application(backend: Backend) -> FastAPI:
-    """The REST surface over a backend."""
+    """Build the REST application over a backend."""
     app = FastAPI(
         routes=surface().routes, openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False
     )
@@ -207,7 +207,7 @@ def application(backend: Backend) -> FastAPI:
 
 
 async def _stranger(app: FastAPI, scope: Scope) -> Problem | None:
-    """Why nobody is known to send a request, before much of it is read; None for who may come in."""
+    """Return why a sender is not authenticated, before much of the body is read; None if it is."""
     visit = Visit(Request({**scope, "app": app}))
     await visit.catalogue.catch_up()
     try:
@@ -218,7 +218,7 @@ async def _stranger(app: FastAPI, scope: Scope) -> Problem | None:
 
 
 class Server(uvicorn.Server):
-    """Uvicorn as a guest: signals belong to the service around it."""
+    """Uvicorn without signal handlers: the surrounding service handles signals."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -226,17 +226,17 @@ class Server(uvicorn.Server):
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
-    """A socket that listens, whose connections send small answers at once.
+    """Open a listening socket whose connections send small answers without delay.
 
-    Linux hands TCP_NODELAY on from the listening socket. Without it an answer on a kept connection may
-    wait 40 ms for the client's delayed acknowledgement.
+    On Linux, connections inherit TCP_NODELAY from the listening socket. Without it, an answer on a kept-alive
+    connection may wait 40 ms for the client's delayed acknowledgement.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # A client whose machine is gone says nothing: the system asks, and gives up after a while.
+        # Detect clients whose machine is gone: the kernel sends probes and eventually gives up.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, ASK_AFTER_S)
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, ASK_AFTER_S // 4)
@@ -249,9 +249,9 @@ def listening_socket(host: str, port: int) -> socket.socket:
 
 
 def allow_many_connections() -> int:
-    """Take as many open files as the system lets this process have: a page holds one connection all day.
+    """Raise the limit of open files to the hard limit, since each open page holds a connection all day.
 
-    Returns how many connections that is room for.
+    Returns how many connections fit.
     """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
@@ -261,7 +261,7 @@ def allow_many_connections() -> int:
 async def serve(
     app: FastAPI, listener: socket.socket, connections: Connections, tls: ssl.SSLContext | None = None
 ) -> None:
-    """Answer requests until cancelled, with TLS if a context is given; streams that are open then are cut."""
+    """Serve requests until cancelled, over TLS if a context is given. Open streams are then cut off."""
     small_chunks.install()
     config = uvicorn.Config(
         app,
@@ -276,7 +276,7 @@ async def serve(
         timeout_graceful_shutdown=CLOSE_PATIENCE_S,
     )
     config.load()
-    # Uvicorn takes files alone, and says less of what is wrong with them.
+    # Uvicorn itself only accepts file paths, and its errors are less clear.
     config.ssl = tls
     server = Server(config)
     work = asyncio.ensure_future(server.serve([listener]))

@@ -1,4 +1,4 @@
-"""Checking the password of whoever logs in: limited, beside the loop, and kept at today's cost afterwards."""
+"""Password checks at login: rate-limited, off the event loop, and rehashed to the current cost."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from services.people.domain import User
 from services.web.errors import forbidden, unauthenticated
 
 LONGEST_CLIENT = 200
-"""What is kept of what a client says that it is."""
+"""Maximum stored length of a client's self-description, in characters."""
 
 
 async def with_password(backend: Backend, username: str, sent: str, address: str) -> User:
-    """The user, if the password that a client sent is theirs.
+    """Return the user if the password is correct.
 
-    Raises `Refused`: 401, whether it is the name or the password that is wrong, 403 for who is not active, or
-    429 after too many tries.
+    Raises `Refused`: 401 for a wrong name or password (without saying which), 403 for an inactive user, 429
+    after too many attempts.
     """
     attempt = backend.logins.begin(username, address, time.monotonic())
     try:
@@ -40,7 +40,7 @@ async def with_password(backend: Backend, username: str, sent: str, address: str
 
 
 async def begin(backend: Backend, user: User, address: str, client: str, id: str = "") -> str:
-    """The token of a new session of a user who has proved who they are; `id`: as in `tokens.begin`."""
+    """Open a session for an authenticated user and return its token. `id` is as in `tokens.begin`."""
     session = tokens.begin(user.username, time.time(), id)
     await backend.peers.command(
         OpenSession(
@@ -61,7 +61,7 @@ async def _checked(backend: Backend, username: str, sent: str, address: str) -> 
     user = users.named(state, username)
     lane, password = backend.limits.passwords, user.password if user is not None else None
     fits = await lane.run(address, passwords.fits, sent, password)
-    # Meanwhile they may have been given another one.
+    # The user may have changed while the password was being checked.
     now = users.named(state, username)
     empty_ok = not is_open_to_others(backend.settings)
     if now is None or now.password != password or now.remote or now.username != username:
@@ -75,7 +75,7 @@ async def _checked(backend: Backend, username: str, sent: str, address: str) -> 
 
 
 async def _renew(backend: Backend, user: User, sent: str, address: str) -> None:
-    """Keep the password at today's cost; where that does not work now, the next login tries again."""
+    """Rehash an outdated password at the current cost. If this fails, the next login tries again."""
     if not passwords.is_outdated(user.password):
         return
     with contextlib.suppress(Refused):

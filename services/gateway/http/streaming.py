@@ -1,4 +1,4 @@
-"""Answers that take long: what they hold is let go of at once when their client goes away."""
+"""Long-running answers, which release their resources as soon as the client disconnects."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 log = structlog.get_logger()
 MAY_END_EARLY = (Refused, FilesMissing, httpx.HTTPError)
-"""What an owner, a storage or a task may do in the midst of what it sends; all else is a fault of ours."""
+"""Errors of an owner, a storage or a task that may end a stream midway. Any other is a defect of the gateway.
+"""
 
 
 class Stream(StreamingResponse):
-    """An answer in parts, of an asynchronous generator.
+    """An answer streamed from an asynchronous generator.
 
-    When the client has gone away the generator is cancelled once, and may take its time to let go of what it
-    holds; the base class cancels it again at each await of that.
+    When the client disconnects, the generator is cancelled once and may then take its time to clean up. The
+    base class would cancel it again at every await of that cleanup.
     """
 
     def __init__(
@@ -42,22 +43,22 @@ class Stream(StreamingResponse):
         release: Callable[[], Awaitable[object]] | None = None,
         **more: Any,
     ) -> None:
-        """`visit`: whose it is, where it counts among those of its user.
+        """`visit`: if given, the stream counts against that user's limit.
 
-        `release` is called at the end, also of an answer that was never begun.
+        `release` is called at the end, even if the answer was never started.
         """
         super().__init__(content, **more)
         self._visit = visit
         self._release = release
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it all, or as much as somebody takes; raises `Busy` before anything is sent."""
+        """Send the stream until it ends or the client disconnects. Raises `Busy` before sending anything."""
         try:
             async with _counted(self._visit):
                 await self._while_there(scope, receive, send)
         finally:
             if self._release is not None:
-                # Whatever happens to us meanwhile.
+                # Finish the release even if this task is cancelled meanwhile.
                 releasing = asyncio.ensure_future(self._release())
                 keep(releasing)
                 await asyncio.shield(releasing)
@@ -74,25 +75,26 @@ class Stream(StreamingResponse):
             raise error
 
     async def stream_response(self, send: Send) -> None:
-        """Send all parts, each when the one before it is taken."""
+        """Send all parts, each one after the client has accepted the one before."""
 
         async def send_and_wait(message: Message) -> None:
             await send(message)
             if message.get("more_body"):
-                # The server waits for its client before it takes a part. Without this the next part is made,
-                # of several MiB perhaps, while nobody may ever take the one before it.
+                # The server waits for the client before it accepts the next message. Without this empty
+                # message, the next part, possibly several MiB, would be built while the previous one may
+                # never be accepted.
                 await send({"type": "http.response.body", "body": b"", "more_body": True})
 
         try:
             await super().stream_response(send_and_wait)
         finally:
-            # Where the client was too slow the generator waits for it, and has heard of nothing.
+            # If the client was too slow, the generator is suspended at a yield and was not cancelled.
             if isinstance(self.body_iterator, AsyncGenerator):
                 await self.body_iterator.aclose()
 
 
 async def begun(parts: AsyncIterator[T]) -> AsyncIterator[T]:
-    """The same parts, of which the first is there: what is wrong from the start is an error at once."""
+    """Wait for the first part, so that an early failure becomes an ordinary error; return all parts."""
     try:
         first = await anext(parts)
     except StopAsyncIteration:
@@ -107,8 +109,10 @@ async def _behind(first: T, others: AsyncIterator[T]) -> AsyncIterator[T]:
 
 
 def _broken_off(scope: Scope, error: BaseException) -> bool:
-    """Whether there is no more to be had of what is sent, through no fault of ours; the client is told by the
-    end of its connection, since its answer has begun already."""
+    """Whether the stream was cut short by a failure that is not the gateway's own.
+
+    The answer has already begun, so the client only learns of it from its closed connection.
+    """
     connection: Connection | None = scope.get("extensions", {}).get(EXTENSION)
     if connection is None or not isinstance(error, MAY_END_EARLY):
         return False
@@ -124,9 +128,9 @@ def _counted(visit: UserVisit | None) -> AbstractAsyncContextManager[None]:
 
 
 async def wait_until(visit: UserVisit, fact: Fact, seconds: float) -> bool:
-    """Wait for a fact, some seconds at most; returns whether somebody still waits for the answer.
+    """Wait up to `seconds` for a fact; return whether the client is still connected.
 
-    Raises `Busy` where too many wait for its user.
+    Raises `Busy` if too many requests of this user are waiting.
     """
     if fact.holds(visit.catalogue.state):
         return True
@@ -147,6 +151,6 @@ async def _until_gone(visit: UserVisit, fact: Fact, seconds: float) -> bool:
 
 
 async def _gone(visit: UserVisit) -> None:
-    """Return when the client has hung up."""
+    """Return when the client has disconnected."""
     while (await visit.request.receive())["type"] != "http.disconnect":
         pass

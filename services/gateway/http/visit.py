@@ -1,4 +1,4 @@
-"""One request of somebody: who it is, what they asked, how they are answered."""
+"""One request: who sent it, what it asks, and how it is answered."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from services.web import errors
 
 COOKIE = "auth"
 PLAIN = ("0", "false")
-"""Values of `pretty` that ask for nothing."""
+"""Values of the query parameter `pretty` that turn it off."""
 LONGEST_KEY = 255
 SCRIPTS_HEADER = "grpc-metadata-x-allocation-token"
 log = structlog.get_logger()
@@ -48,25 +48,25 @@ class Visit:
 
     @property
     def address(self) -> str:
-        """Where the request came from."""
+        """The client's address."""
         return self.backend.proxies.address_of(self.request)
 
     async def json(self) -> Any:
-        """The request's body, where no shape is given; raises `Refused` (400)."""
+        """The request's body as untyped JSON. Raises `Refused` (400)."""
         try:
             return msgspec.json.decode(await self.request.body() or b"{}")
         except msgspec.DecodeError as error:
-            raise invalid(f"the request is no JSON: {error}") from None
+            raise invalid(f"the request is not valid JSON: {error}") from None
 
     def answer(self, content: Any) -> Response:
-        """A JSON answer; with `?pretty` for human eyes."""
+        """Build a JSON answer, indented if the query has `?pretty`."""
         body = msgspec.json.encode(content)
         if self.request.query_params.get("pretty", "0").lower() not in PLAIN:
             body = msgspec.json.format(body, indent=2)
         return Response(body, media_type="application/json")
 
     def token(self) -> str | None:
-        """The token that was sent: as bearer, in the header of scripts with Determined's SDK, as cookie."""
+        """The request's token: a bearer token, the header of Determined's SDK in scripts, or the cookie."""
         for header in ("authorization", SCRIPTS_HEADER):
             scheme, _, token = self.request.headers.get(header, "").partition(" ")
             if scheme.lower() == "bearer" and token:
@@ -74,7 +74,7 @@ class Visit:
         return self.request.cookies.get(COOKIE)
 
     def remember(self, answer: Response, token: str) -> None:
-        """Have a browser keep a token for as long as a session can live: when it ends is decided here."""
+        """Set the token as a cookie for the longest possible session; the server decides when it ends."""
         answer.set_cookie(
             COOKIE,
             token,
@@ -85,14 +85,14 @@ class Visit:
         )
 
     def session(self) -> tokens.Session:
-        """Whose request this is; raises `Refused` (401)."""
+        """The session of this request. Raises `Refused` (401)."""
         token = self.token()
         if token is None:
             raise errors.unauthenticated("not logged in; run 'det user login'")
         return self.session_of(token)
 
     def session_of(self, token: str) -> tokens.Session:
-        """What a token stands for; raises `Refused` (401)."""
+        """The session that a token stands for. Raises `Refused` (401)."""
         if task_tokens.is_task_token(token):
             return self._task_session(token)
         state, now = self.catalogue.state, time.time()
@@ -109,11 +109,11 @@ class Visit:
 
     @property
     def sight(self) -> Sight:
-        """What of the catalogue may be shown to whoever asks."""
+        """The part of the catalogue that the caller may see."""
         return Sight(self.catalogue.state, self.session())
 
     def _task_session(self, token: str) -> tokens.Session:
-        """What runs in a task acts for its owner, as long as it runs."""
+        """Return the session of a running task, which acts for the task's owner."""
         key = self.backend.task_key
         if key is None:
             raise errors.unauthenticated(
@@ -131,40 +131,40 @@ class Visit:
 
 
 class UserVisit(Visit):
-    """A request of a user; made only when there is one (401 otherwise)."""
+    """A request of a user. Creating one fails with 401 if the request has no user."""
 
     def __init__(self, request: Request) -> None:
         super().__init__(request)
-        # Of whoever came through the door: see `services.gateway.http.authz`.
+        # The session accepted by `services.gateway.http.authz`, if the request passed there.
         session: tokens.Session = getattr(request.state, "session", None) or self.session()
         self.session_id = session.id
         self._user_id = users.by_id_of(self.catalogue.state, session.user)
         self.digest = ""
-        """Of the whole request, where its body was not kept in memory."""
+        """Digest of the whole request, if its body was not kept in memory."""
 
     @property
     def user(self) -> User:
-        """Who asks."""
+        """The user who sent the request."""
         return users.by_id(self.catalogue.state, self._user_id)
 
     def see(self, kind: Kind, *ids: object) -> None:
-        """Raises `Refused` (404) for what may not be seen, now and whenever the rights are asked for anew."""
+        """Raise `Refused` (404) unless the user may see these things, now and at every later recheck."""
         wishes = [Wish("view", kind, id) for id in ids]
         judge(self.catalogue.state, self.session(), *wishes)
         self.request.state.wishes += wishes
 
     def need(self, permission: Permission, kind: Kind, id: object) -> None:
-        """Raises `Refused` early for what the owner of the fact would refuse, before a body is kept."""
+        """Raise `Refused` early if the owner of the fact would refuse, before a body is stored."""
         judge(self.catalogue.state, self.session(), Wish(permission, kind, id))
 
     def recheck(self) -> None:
-        """Raises `Refused` once an answer that goes on may go on no longer."""
+        """Raise `Refused` if the user has lost the right to an answer that is still being sent."""
         judge(self.catalogue.state, self.session(), *self.request.state.wishes)
 
     async def create(self, command: Creation) -> Any:
-        """Have something made, once for each `Idempotency-Key`; returns the value of the answer.
+        """Run a creating command once per `Idempotency-Key`, and return the answer's value.
 
-        Raises `Refused`, also for a key that came with another request before.
+        Raises `Refused`, also if the key was used before with another request.
         """
         once = await self._once()
         known = made(self.catalogue.state.creations, once)
@@ -182,21 +182,22 @@ class UserVisit(Visit):
         return Once(id, key, self.digest or await self._digest())
 
     async def _digest(self) -> str:
-        # A secret goes into it: the request may hold a password, and the log shall not help to guess it.
+        # The digest is keyed with a secret: the request may hold a password, and the log must not help to
+        # guess it.
         said = f"{self.request.method} {self.request.url.path}\n".encode() + await self.request.body()
         return (await asyncio.to_thread(hmac.digest, self.backend.token_key, said, "sha256")).hex()
 
     def person(self) -> User:
-        """Who asks, if they logged in themselves; raises `Refused` (403) for tasks and API tokens.
+        """The user, if they logged in themselves. Raises `Refused` (403) for tasks and API tokens.
 
-        What gives access must not be had by what was lent some: it would outlive that.
+        A delegated credential must not create another credential, which would outlive it.
         """
         if not self.session().is_persons:
             raise errors.forbidden("passwords, sessions and API tokens need a login: run det user login")
         return self.user
 
     def stream(self, pages: AsyncIterator[Sequence[Any] | bytes]) -> Response:
-        """One JSON object per line; a failure after the start is a line, too.
+        """Stream one JSON object per line. A failure after the start is sent as a line, too.
 
         A page is a list of objects, or bytes made by `line`.
         """
@@ -204,7 +205,7 @@ class UserVisit(Visit):
 
 
 def line(result: Any) -> bytes:
-    """One object of a stream, as it is sent."""
+    """Encode one object of a stream."""
     return msgspec.json.encode({"result": result}) + b"\n"
 
 

@@ -1,1 +1,1 @@
-"""What the process is made of, and what it settles when it starts."""
+"""The parts of the gateway process, and what it settles at startup."""

@@ -1,4 +1,4 @@
-"""Everything that routes work with."""
+"""Everything that routes need."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Backend:
-    """One running gateway, without its HTTP side."""
+    """One running gateway, without its HTTP layer."""
 
     settings: Settings
     catalogue: Catalogue
@@ -59,51 +59,51 @@ class Backend:
     measures: Measures
     health: ClusterHealth
     sealer: Sealer | None = None
-    """Seals secrets for the log; None: they lie there in the clear."""
+    """Seals secrets before they enter the log. If None, they are logged in clear text."""
     tracer: Tracer | None = None
     disks: Disks = field(default_factory=lambda: Disks({}))
-    """Whose free space is asked for before anything new is taken."""
+    """The disks whose free space is checked before anything new is accepted."""
 
     @cached_property
     def following(self) -> Following:
-        """Logs that are followed here."""
+        """The logs being followed through this gateway."""
         return Following(self.peers, Tails(self.journal, self.catalogue))
 
     @cached_property
     def roots(self) -> Roots:
-        """Where this gateway tries and reads checkpoints."""
+        """The locations where this gateway probes and reads checkpoints."""
         known = self.settings
         keys = [known.token_key, known.task_key, known.sealing_key]
         return roots_of(known, [*keys, known.blobs, sqlite_file(known.database_url)], self.storage)
 
     @cached_property
     def addresses(self) -> Addresses:
-        """Whom this gateway asks where people name an object store."""
+        """The addresses that this gateway may contact when a user names an object store."""
         own = [self.settings.s3_endpoint_url, (self.storage or {}).get("endpoint_url")]
         return Addresses([*own, os.environ.get("AWS_ENDPOINT_URL")], self.settings.reachable)
 
     @cached_property
     def proxies(self) -> Proxies:
-        """Who may speak for clients."""
+        """The reverse proxies that may speak for clients."""
         return Proxies(self.settings.trusted_proxies)
 
     @cached_property
     def renewals(self) -> Renewals:
-        """Sessions that are being prolonged."""
+        """The sessions being extended."""
         return Renewals(self.peers)
 
     @cached_property
     def logins(self) -> Logins:
-        """Who tried to log in, and failed."""
+        """Failed login attempts."""
         return Logins()
 
     @cached_property
     def provider(self) -> Provider | None:
-        """Where people sign in instead of here; raises `BadSettings`."""
+        """The external sign-in provider, if configured. Raises `BadSettings`."""
         known = checked(self.settings)
         if known is None:
             return None
-        # Libraries for signatures that most gateways never need.
+        # Imports signature libraries that most gateways never need.
         from services.people.oidc.provider import Provider
 
         addresses = Addresses([known.oidc_issuer], self.settings.reachable)
@@ -111,30 +111,30 @@ class Backend:
 
     @cached_property
     def beats(self) -> Beats:
-        """Signs of life that were passed on."""
+        """Heartbeats that were passed on."""
         return Beats()
 
     @cached_property
     def limits(self) -> Limits:
-        """How much goes on at the same time."""
+        """Limits on concurrent work."""
         known = self.settings
         return Limits(known.streams, known.streams_each, known.requests_each, known.requests_rate)
 
     @cached_property
     def offload(self) -> Offload:
-        """Processes for what is too much for this one."""
+        """Processes for work that is too heavy for this one."""
         return Offload()
 
     @cached_property
     def to_tasks(self) -> httpx.AsyncHTTPTransport:
-        """Connections to tasks. No client of httpx, which would keep cookies of one for the others."""
-        # Tasks are asked without TLS: reading the certificates of the whole world would be for nothing.
+        """Connections to tasks. Not an httpx client, which would share one user's cookies with the others."""
+        # Tasks are called without TLS, so do not load the system's certificates.
         nobody = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         limits = httpx.Limits(max_keepalive_connections=0)
         return httpx.AsyncHTTPTransport(verify=nobody, trust_env=False, limits=limits)
 
     async def close(self) -> None:
-        """End what was begun beside the loop."""
+        """Stop all background work."""
         await self.renewals.close()
         await self.to_tasks.aclose()
         self.limits.close()

@@ -1,4 +1,4 @@
-"""Whether the cluster works, as this gateway knows it: for clients, pages and who watches from outside."""
+"""The health of the cluster as seen by this gateway: for clients, pages and external monitoring."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from services.kit.health_signs import Signs
 
 UP, DEGRADED, DOWN = "up", "degraded", "down"
 DECIDERS = ("searcher", "scheduler", subjects.INTAKE)
-"""Without whom nothing new begins."""
+"""Services without which nothing new starts."""
 BROKER_HAS = (names.BROKER_AWAY, names.STREAM_REFUSES, names.REPLICA_BEHIND)
 ME = "gateway"
 
 
 class ClusterHealth:
-    """What is wrong with the cluster, of which this gateway is a part."""
+    """The problems of the cluster, including this gateway's own."""
 
     def __init__(self, conditions: Conditions, signs: Signs) -> None:
         self._conditions = conditions
         self._signs = signs
 
     def report(self, position: int) -> dict[str, Any]:
-        """What clients are told; `position` is how far this gateway has read the log."""
+        """The health report for clients. `position` is how far this gateway has read the log."""
         wrong = same_once([*self._conditions.current(), *self._signs.current()])
         parts = _parts(wrong)
         return {
@@ -42,18 +42,18 @@ class ClusterHealth:
         }
 
     def parked(self) -> list[dict[str, str]]:
-        """Records about which a service cannot decide anything, each with the reason."""
+        """Records about which a service cannot decide, each with the reason."""
         wrong = same_once([*self._conditions.current(), *self._signs.current()])
         return [_reason(one) for one in wrong if one.condition == names.DECISIONS_PARKED]
 
 
 def _stops(one: Trouble) -> bool:
-    """Whether nothing new can be decided, or shown, while this lasts."""
+    """Whether this problem prevents all new decisions or answers."""
     match one.condition:
         case names.BROKER_AWAY | names.DATABASE_FAILS:
             return one.program == ME
         case names.STREAM_REFUSES:
-            # A worker that cannot store anything may be alone with that.
+            # A worker that cannot store anything may be the only one affected.
             return one.about in (subjects.CONTROL, LEASES) and not _is_worker(one)
         case names.NOBODY_LEADS:
             return one.about in DECIDERS
@@ -61,7 +61,7 @@ def _stops(one: Trouble) -> bool:
 
 
 def _parts(wrong: Iterable[Trouble]) -> Mapping[str, str]:
-    """The state of each part: down where it stops all, degraded where anything is wrong with it."""
+    """The state of each part: down if it stops everything, degraded if it has any problem."""
     parts = dict.fromkeys(("broker", "database", *OWNERS, "workers"), UP)
     for one in wrong:
         part = _part(one)

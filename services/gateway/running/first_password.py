@@ -1,4 +1,7 @@
-"""Users that are there from the beginning have no password: fine on a laptop, not where others reach it."""
+"""Gives the built-in users a first password.
+
+They start without one, which is fine on a laptop but not where other machines can connect.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,11 @@ from services.people import users
 
 log = structlog.get_logger()
 MISSING = "first_password.missing"
-"""What is logged before a gateway refuses to start."""
+"""Log event written before the gateway refuses to start."""
 
 
 async def settle(settings: Settings, catalogue: Catalogue, peers: Peers) -> None:
-    """Give users without a password that of the settings; raises `BadSettings` where one is needed."""
+    """Give users without a password the configured one. Raises `BadSettings` if it is required but unset."""
     open_ones = users.without_password(catalogue.state)
     if not open_ones:
         return

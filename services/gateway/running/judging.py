@@ -1,4 +1,4 @@
-"""How rights are judged is a fact of the log, so that all judges do it alike: settings only state it."""
+"""The authorization mode is a fact of the log, so that all judges agree; settings only state it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MODES = ("basic", "rbac")
 
 
 async def settle(settings: Settings, catalogue: Catalogue, peers: Peers) -> None:
-    """State what the settings ask for, and tell what holds; raises `BadSettings`."""
+    """State the configured authorization mode and log the one in effect. Raises `BadSettings`."""
     wanted = settings.authz
     if wanted and wanted not in MODES:
         raise BadSettings(f"STEADFAST_AUTHZ must be basic or rbac, not '{wanted}'")

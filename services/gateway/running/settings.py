@@ -1,4 +1,4 @@
-"""What the gateway needs to know beside the common settings."""
+"""The gateway's settings, beyond those shared by all services."""
 
 from __future__ import annotations
 
@@ -30,58 +30,61 @@ class Settings(OidcSettings):
     port: int = 8080
     """Port to listen on; 0 for any free one."""
     allowed_hosts: str = ""
-    """Names of the gateway, with commas, beside localhost, this host's own, and addresses."""
+    """Comma-separated host names of the gateway, beyond localhost, this host's own names, and IP addresses.
+    """
     allowed_origins: str = ""
-    """Origins, such as https://example.org, whose pages may act for whoever is logged in, with commas."""
+    """Comma-separated origins, such as https://example.org, whose pages may act for a logged-in user."""
     trusted_proxies: str = ""
-    """Addresses or networks of reverse proxies in front of the gateway, whose word of clients counts."""
+    """Addresses or networks of reverse proxies that are trusted to name the client."""
     initial_password: str = ""
-    """For the users `admin` and `determined`, as long as they have none; or its Argon2id hash."""
+    """Password, or its Argon2id hash, for the users `admin` and `determined` while they have none."""
     initial_password_file: Path | None = None
-    """File that holds it instead."""
+    """File that holds the initial password instead."""
     connections: int = 10_000
-    """Connections that are kept open; fewer where the system allows fewer open files."""
+    """Maximum number of open connections; fewer if the system allows fewer open files."""
     connections_each: int = 4_000
-    """Of these, from one address."""
+    """Maximum number of open connections from one address."""
     streams: int = 8_000
-    """Answers that go on, such as open pages and followed logs, and requests that wait for something."""
+    """Maximum number of long-running answers, such as open pages, followed logs and requests that wait."""
     streams_each: int = 2_000
-    """Of these, of one user."""
+    """Maximum number of these for one user."""
     requests_each: int = 1_000
-    """Requests that one user, API token or script has in hand until they are answered; as many more wait."""
+    """Requests that one user, API token or script may have in progress. As many again may queue."""
     requests_rate: float = 500.0
-    """Requests per second of each of these in the long run; faster ones wait. 0: any number."""
+    """Sustained requests per second for each of these; faster clients are delayed. 0 means unlimited."""
     authz: str = ""
-    """How rights are judged: `basic` or `rbac`. Empty: as was stated last; at first `basic`."""
+    """Authorization mode, `basic` or `rbac`. If empty, the last one stated stays; it starts as `basic`."""
     shell_needs_session: bool = False
-    """Whether `det shell open` must be logged in besides having the shell's key; clients of 0.25 are not."""
+    """Whether `det shell open` needs a login besides the shell's key. Clients of 0.25 do not log in."""
     cluster_id: str = "local"
-    """Unique; clients keep tokens apart by it."""
+    """Unique cluster id. Clients use it to keep tokens of several clusters apart."""
     cluster_name: str = "local"
-    """What the web UI calls the cluster."""
+    """The cluster's name in the web UI."""
     token_key: Path | None = None
-    """File with the secret that signs session tokens; all replicas share it. None: new at each start."""
+    """File with the secret that signs session tokens, shared by all replicas. None: a new one at each start.
+    """
     task_key: Path | None = None
-    """File with the key of tasks' tokens, as the scheduler has it. None: they cannot use the REST API."""
+    """File with the key of task tokens, shared with the scheduler. None: tasks cannot use the REST API."""
     sealing_key: Path | None = None
-    """File with the key that secrets are sealed with in the log; workers have it, too. None: no sealing."""
+    """File with the key that seals secrets in the log, shared with workers. None: secrets are not sealed."""
     pools: Path | None = None
-    """The file that names the resource pools: `task_container_defaults` are read from it."""
+    """The file that defines the resource pools. `task_container_defaults` are read from it."""
     blobs: str = ""
     """Where contexts are stored: an absolute directory, or s3://bucket[/prefix]."""
     reachable: str = ""
-    """Networks and `host[:port]`, with commas, where people's object stores may be, beside public ones."""
+    """Comma-separated networks and `host[:port]` of object stores that users may name, besides public ones.
+    """
     checkpoints_probe: bool = True
-    """Whether checkpoint directories are those of this host, so that they can be tried at submit."""
+    """Whether checkpoint directories are on this host, so that they can be probed at submit."""
 
 
 def is_open_to_others(settings: Settings) -> bool:
-    """Whether people on other machines reach the gateway."""
+    """Whether people on other machines can reach the gateway."""
     return not is_loopback(settings.host) or bool(settings.trusted_proxies)
 
 
 def first_password(settings: Settings) -> Password | None:
-    """What the users from the beginning get who have no password. Slow: not for the event loop."""
+    """The first password for built-in users. Slow, so do not call it on the event loop."""
     text = settings.initial_password
     if settings.initial_password_file is not None:
         try:
@@ -97,7 +100,7 @@ def first_password(settings: Settings) -> Password | None:
 
 
 def signing_key(settings: Settings) -> bytes:
-    """The secret that signs tokens."""
+    """The secret that signs session tokens."""
     if settings.token_key is None:
         log.warning(
             "tokens.temporary", help="set STEADFAST_TOKEN_KEY to keep people logged in over a restart"
@@ -115,7 +118,7 @@ def signing_key(settings: Settings) -> bytes:
 
 
 def default_storage(settings: Settings) -> dict[str, Any] | None:
-    """The `checkpoint_storage` that configurations are completed with."""
+    """The default `checkpoint_storage` for configurations that name none."""
     text = settings.checkpoints
     if not text:
         return None
@@ -131,7 +134,7 @@ def default_storage(settings: Settings) -> dict[str, Any] | None:
 
 
 def blob_store(settings: Settings) -> blobs.BlobStore:
-    """Where contexts go."""
+    """The store for contexts."""
     try:
         return blobs.connect(
             settings.blobs,
@@ -144,7 +147,7 @@ def blob_store(settings: Settings) -> blobs.BlobStore:
 
 
 def disks(settings: Settings, storage: dict[str, Any] | None) -> Disks:
-    """The disks of this host that experiments fill, by what lies there."""
+    """The disks of this host that experiments fill, keyed by what they hold."""
     found = {"log": settings.log_disk} if settings.log_disk else {}
     database = sqlite_file(settings.database_url)
     found |= {"database": database} if database else {}

@@ -1,11 +1,11 @@
-"""`task_container_defaults` of the cluster's configuration file: what tasks have where they say nothing else.
+"""Reads `task_container_defaults` from the cluster's configuration file: defaults for all tasks.
 
 task_container_defaults:            # for pools that have none of their own
   environment_variables: [HF_HOME=/data/hf]
   bind_mounts: [{host_path: /data, container_path: /data}]
 resource_pools:
   - pool_name: a100
-    task_container_defaults: {shm_size_bytes: 8589934592}    # in place of those above
+    task_container_defaults: {shm_size_bytes: 8589934592}    # replaces the cluster's
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ PLACES: dict[str, tuple[str, ...]] = {
     "slurm": ("slurm",),
     "pbs": ("pbs",),
 }
-"""Where each stands in the configuration of an experiment."""
+"""Where each field goes in an experiment's configuration."""
 WITHOUT_EFFECT = {
     *("network_mode", "dtrain_network_interface", "nccl_port_range", "gloo_port_range", "log_policies"),
     *("cpu_pod_spec", "gpu_pod_spec", "work_dir", "preemption_timeout"),
 }
-"""What 0.25 has besides, and what means nothing to tasks without containers."""
+"""Other fields of 0.25, which are accepted but have no effect here."""
 
 
 class TaskDefaults:
@@ -47,22 +47,22 @@ class TaskDefaults:
         self._cluster, self._pools = cluster or {}, dict(pools or {})
 
     def of(self, pool: str) -> Object:
-        """For tasks of a pool: its own, else the cluster's."""
+        """The defaults of a pool: its own, or else the cluster's."""
         return self._pools.get(pool, self._cluster)
 
     def plain(self) -> Object:
-        """For another process; `from_plain` reads it."""
+        """Convert to plain data for another process; `from_plain` reads it."""
         return {"cluster": self._cluster, "pools": self._pools}
 
     @classmethod
     def from_plain(cls, found: Object) -> TaskDefaults:
-        """As `plain` wrote it."""
+        """Read what `plain` returned."""
         return cls(found["cluster"], found["pools"])
 
 
 @lru_cache
 def read(path: Path | None) -> TaskDefaults:
-    """Those of the file that also names the pools, read once; raises `BadSettings` with every problem."""
+    """Read the defaults from the pools file, once. Raises `BadSettings` listing every problem."""
     if path is None:
         return TaskDefaults()
     problems: list[str] = []
@@ -79,7 +79,7 @@ def read(path: Path | None) -> TaskDefaults:
 
 
 def _partial(at: str, holder: Mapping[str, Any], problems: list[str]) -> Object:
-    """The part of a configuration that a block means, in its normal form."""
+    """Convert a `task_container_defaults` block to a partial configuration in its normal form."""
     block, name = holder.get("task_container_defaults"), f"{at}task_container_defaults"
     if block is None:
         return {}

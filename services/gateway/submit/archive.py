@@ -1,6 +1,6 @@
-"""A context directory, from the files that were sent to one archive.
+"""Packs the files of a request into one context archive.
 
-The same files give the same bytes, so that a context which is sent again is stored once.
+Packing is deterministic: the same files give the same bytes, so a context sent twice is stored once.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ FILE, DIRECTORY = 48, 53
 PATH = b'"path"'
 MEMORY_BYTES = 8 << 20
 LEVEL = 1
-"""Of compression: code is small, and what is large is seldom compressible."""
+"""Compression level. Code is small, and large files rarely compress well."""
 
 
 MOST_FILES = 100_000
 DEEPEST = 200
-"""Folders in folders: workers go through them."""
+"""Maximum depth of nested folders, since workers have to walk through them."""
 LONGEST_PATH = 2000
 
 
 class TooLarge(Exception):
-    """The files of a context are more than a request may carry."""
+    """The files of a context exceed what a request may carry."""
 
 
 @contextmanager
 def packed(items: Sequence[ContextItem]) -> Iterator[tuple[Context, BinaryIO]]:
-    """The archive as an open file, and what it is known by. Blocking.
+    """Pack files into an archive; yield its identity and the archive as an open file. Blocking.
 
-    Raises `Refused` (400) for paths and contents that make no sense, `TooLarge` above 96 MiB.
+    Raises `Refused` (400) for invalid paths and contents, and `TooLarge` above 96 MiB.
     """
     with tempfile.SpooledTemporaryFile(MEMORY_BYTES) as spooled:
         file = cast(BinaryIO, spooled)
@@ -60,7 +60,7 @@ def packed(items: Sequence[ContextItem]) -> Iterator[tuple[Context, BinaryIO]]:
 
 
 def check_count(body: mmap.mmap) -> None:
-    """Refuse a request with more files than a context may have, before each of them becomes an object."""
+    """Refuse a request with too many files before it is parsed into objects."""
     found, at = 0, body.find(PATH)
     while at >= 0:
         found += 1

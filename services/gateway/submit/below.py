@@ -1,7 +1,8 @@
-"""What a configuration has where neither it nor its template says otherwise, the most specific first.
+"""The defaults under a configuration and its template, most specific first.
 
-That is: `task_container_defaults` of its pool or the cluster, the checkpoint storage of its workspace, then
-that of the cluster. Which pool and which workspace is known only once the configuration is read.
+They are the `task_container_defaults` of the pool or else the cluster, the checkpoint storage of the
+workspace, and that of the cluster. The pool and the workspace are known only once the configuration has been
+parsed.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ Object = dict[str, Any]
 
 
 def below(backend: Backend, workspace_id: int = places.FIRST, *, fixed: bool = False) -> Object:
-    """All that may be needed, as plain data: another process may do the work.
+    """Collect everything that `defaults` may need, as plain data that another process can use.
 
-    `workspace_id` is where the experiment goes if its configuration names no workspace, or, `fixed`,
-    in any case.
+    `workspace_id` is the experiment's workspace if its configuration names none or, with `fixed`, in any
+    case.
     """
     known = backend.catalogue.state.workspaces
     named = {one.name: storage_of(backend, id) for id, one in known.items() if one.checkpoint_storage}
@@ -41,7 +42,7 @@ def below(backend: Backend, workspace_id: int = places.FIRST, *, fixed: bool = F
 
 
 def storage_of(backend: Backend, workspace_id: int) -> Object | None:
-    """The checkpoint storage of a workspace with its keys; None where it has none of its own."""
+    """The checkpoint storage of a workspace, with its keys; None if it has none of its own."""
     known = backend.catalogue.state.workspaces.get(workspace_id)
     if known is None or known.checkpoint_storage is None:
         return None
@@ -51,7 +52,7 @@ def storage_of(backend: Backend, workspace_id: int) -> Object | None:
 
 
 def defaults(found: Object, *written: object) -> list[Object]:
-    """Partial configurations for what was `written`: a configuration, then its template."""
+    """The defaults for `written`, which is a configuration followed by its template."""
     maps = [one for one in written if isinstance(one, Mapping)]
     name = next((one["workspace"] for one in maps if one.get("workspace")), None)
     by_name = isinstance(name, str) and found["workspaces"] is not None
@@ -63,7 +64,7 @@ def defaults(found: Object, *written: object) -> list[Object]:
 
 
 def pool_of(found: Object, *written: object) -> str:
-    """The pool that is named, or that of the workspace for what wants slots, or none, or the cluster's."""
+    """The pool that is named, or else the workspace's default for tasks with or without slots."""
     maps = [one for one in written if isinstance(one, Mapping)]
     given = next(
         (pool for one in maps if isinstance(pool := _resource(one, "resource_pool"), str) and pool), ""
@@ -76,13 +77,13 @@ def pool_of(found: Object, *written: object) -> str:
 
 
 def chosen(pools: tuple[str, str], slots: object) -> str:
-    """Where what names no pool goes."""
+    """The pool of a task that names none."""
     compute, aux = pools
     return (aux if slots == 0 else compute) or DEFAULT_POOL
 
 
 def default_pools(state: State, workspace_id: int) -> tuple[str, str]:
-    """Of a workspace: for what wants slots, and for what wants none; empty: the cluster's."""
+    """A workspace's default pools for tasks with and without slots; empty means the cluster's default."""
     return _default_pools(state.workspaces.get(workspace_id, places.WORKSPACE))
 
 

@@ -1,4 +1,4 @@
-"""Which commit of a checkout an experiment's code is, for people who ask why it exists."""
+"""Describes which commit an experiment's code was checked out from."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import re
 from services.gateway.http.bodies import CreateExperiment
 
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]*@")
-"""Name and password in a URL: whoever sees the experiment reads where its code came from."""
+"""User name and password in a URL. They are removed because everyone who sees the experiment sees the URL."""
 
 
 def commit_in_words(wish: CreateExperiment) -> str:
-    """Like `commit 1924202 of https://git.example.org/x, by Ada <ada@example.org> on <day>`, or nothing."""
+    """Like `commit 1924202 of https://git.example.org/x, by Ada <ada@example.org> on <day>`, or empty."""
     if not wish.git_commit:
         return ""
     remote = f" of {_CREDENTIALS.sub('', wish.git_remote)}" if wish.git_remote else ""

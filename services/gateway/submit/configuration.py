@@ -1,4 +1,4 @@
-"""From the text that was sent to the configuration that is stored."""
+"""Turns a submitted configuration text into the configuration that is stored."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from services.gateway.running.backend import Backend
 
 TEXT_LIMIT_BYTES = 1 << 20
-"""Largest configuration text: it becomes part of an event, and the broker takes 8 MiB."""
+"""Maximum size of a configuration text. It becomes part of an event, and the broker accepts 8 MiB."""
 SMALL_BYTES = 4 << 10
-"""What takes the loop some milliseconds at most, and is read by itself."""
+"""Size up to which a configuration is parsed on the event loop, which takes a few milliseconds at most."""
 NO_SEARCH = {"name": "single", "metric": "loss", "max_length": 1_000_000_000}
-"""Of an unmanaged experiment that names none: its script trains as long as it likes."""
+"""Searcher of an unmanaged experiment that names none. Its script decides how long to train."""
 SLOTS_EXCEEDED = "LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED"
 
 
@@ -38,10 +38,11 @@ async def complete(
     under: dict[str, Any] | None = None,
     unmanaged: bool = False,
 ) -> tuple[dict[str, Any], str]:
-    """The completed configuration, and the text without its secrets; raises `Refused` (400) for faults.
+    """Return the completed configuration, and the text without its secrets. Raises `Refused` (400).
 
-    `template` goes before what is `under` it, as `below` gathers it. An unmanaged one needs nothing: it only
-    describes what runs elsewhere. What is more than a little is read in another process.
+    `template` takes precedence over `under`, which `below` collects. An unmanaged configuration needs no
+    fields, because it only describes what runs elsewhere. Anything but a small configuration is processed in
+    another process.
     """
     if len(text) > TEXT_LIMIT_BYTES or len(text.encode()) > TEXT_LIMIT_BYTES:
         raise invalid(f"the configuration is larger than {TEXT_LIMIT_BYTES} bytes")
@@ -62,7 +63,7 @@ async def complete(
 
 def _is_small(text: str, template: dict[str, Any] | None) -> bool:
     if len(text) > SMALL_BYTES or "&" in text:
-        # A few lines with an anchor in them can mean a hundred thousand values.
+        # With YAML anchors, a few lines can expand to a hundred thousand values.
         return False
     return template is None or len(msgspec.json.encode(template)) <= SMALL_BYTES
 
@@ -75,7 +76,7 @@ def complete_here(
     seed: int,
     name: str,
 ) -> dict[str, Any]:
-    """The same as `config` and `text`, by this process; takes seconds for a large one."""
+    """Complete a configuration in this process; return `config` and `text`. A large one takes seconds."""
     try:
         written = yamlfile.parse(text)
     except yamlfile.YamlProblem as error:
@@ -94,7 +95,7 @@ def complete_here(
 
 
 async def of_template(backend: Backend, who: str, name: str, config: Any) -> dict[str, Any]:
-    """A configuration as a template has it; raises `Refused` (400)."""
+    """Check a template's configuration and return it. Raises `Refused` (400)."""
     size = len(msgspec.json.encode(config))
     if size > TEXT_LIMIT_BYTES:
         raise invalid(f"template '{name}' is larger than {TEXT_LIMIT_BYTES} bytes")
@@ -110,7 +111,7 @@ async def of_template(backend: Backend, who: str, name: str, config: Any) -> dic
 
 
 def template_here(config: Any) -> dict[str, Any]:
-    """The same, by this process: as it was sent, once it is known to fit."""
+    """Check a template's configuration in this process; return it unchanged."""
     try:
         expconf.merge(config, {})
     except expconf.ConfigErrors as errors:
@@ -120,15 +121,15 @@ def template_here(config: Any) -> dict[str, Any]:
 
 
 def given(config: dict[str, Any], name: str) -> list[Any]:
-    """What a configuration's searcher names, if it does."""
+    """The value of a searcher field as a list, empty if it is not set."""
     value = config["searcher"].get(name)
     return [] if value is None else [value]
 
 
 def source_checkpoint(config: dict[str, Any], state: State) -> str | None:
-    """The checkpoint that every trial starts from; raises `Refused` (400) when there is none such.
+    """The checkpoint that every trial starts from. Raises `Refused` (400) if it does not exist.
 
-    A source trial wins over a source checkpoint (configuration spec, section 2.3).
+    A source trial takes precedence over a source checkpoint (configuration spec, section 2.3).
     """
     trial_id = config["searcher"].get("source_trial_id")
     if trial_id is not None:
@@ -157,7 +158,7 @@ def _usable(checkpoint: Checkpoint) -> bool:
 
 
 def warnings(config: dict[str, Any], state: State, notices: list[str]) -> list[str]:
-    """What is no error but worth telling, in the words of an enumeration: clients know no others."""
+    """Warnings, as values of the enumeration that clients know."""
     pool = config["resources"]["resource_pool"]
     slots = sum(len(worker.slots) for worker in state.workers.values() if worker.pool == pool)
     return [SLOTS_EXCEEDED] if notices or config["resources"]["slots_per_trial"] > slots else []

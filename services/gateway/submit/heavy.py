@@ -1,4 +1,4 @@
-"""What is too much for the gateway's own process: each function runs in another (`services.kit.offload`)."""
+"""Work too heavy for the gateway's process; each function runs in another (`services.kit.offload`)."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ KINDS: dict[str, tuple[type[Body], str]] = {
     "experiment": (CreateExperiment, "model_definition"),
     "task": (TaskBody, "files"),
 }
-"""What a request is, and which of its fields holds files."""
+"""For each kind of request: the shape of its body, and the field that holds files."""
 
 
 def read(kind: str, body: int, packed: int) -> dict[str, Any]:
-    """A request with its files: what it says beside them, and what they are known by, packed into a file."""
+    """Parse a request and pack its files; return the other fields and the identity of the archive."""
     shape, files = KINDS[kind]
     with mmap.mmap(body, 0, access=mmap.ACCESS_READ) as text:
         archive.check_count(text)
@@ -43,12 +43,12 @@ def read(kind: str, body: int, packed: int) -> dict[str, Any]:
 
 
 def complete(given: dict[str, Any]) -> dict[str, Any]:
-    """A configuration with its template and defaults; raises `Refused` that names everything wrong."""
+    """Complete a configuration from its template and defaults. Raises `Refused` listing every fault."""
     return configuration.complete_here(**given)
 
 
 def merge(config: Any) -> dict[str, Any]:
-    """A configuration as a template has it."""
+    """Check a template's configuration and return it."""
     return configuration.template_here(config)
 
 

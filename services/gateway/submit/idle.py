@@ -1,4 +1,4 @@
-"""When a notebook counts as unused, and for how long it may be: `idle_timeout` and `notebook_idle_type`."""
+"""Parses `idle_timeout` and `notebook_idle_type`: when a notebook is idle, and for how long it may be."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(h|ms|m|s)")
 
 
 def idle_timeout_s(config: Mapping[str, Any]) -> float | None:
-    """Seconds for which a task may be idle; None: for ever. Raises `Refused` (400) naming the field.
+    """Seconds for which a task may be idle, or None if unlimited. Raises `Refused` (400) naming the field.
 
     >>> idle_timeout_s({"idle_timeout": "1h30m"})
     5400.0
@@ -38,7 +38,7 @@ def idle_timeout_s(config: Mapping[str, Any]) -> float | None:
 
 
 def idle_type(config: Mapping[str, Any]) -> str:
-    """What a notebook looks at; raises `Refused` (400)."""
+    """The kind of activity that keeps a notebook alive. Raises `Refused` (400)."""
     given = config.get("notebook_idle_type") or IDLE_TYPES[0]
     if given not in IDLE_TYPES:
         wrong, known = str(given)[:50], ", ".join(IDLE_TYPES)

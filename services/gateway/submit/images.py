@@ -1,4 +1,4 @@
-"""What to tell of a container image at submit, where the workers at hand start plain processes."""
+"""Warns at submit about container images that the available workers would not use."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ PROCESS = "process"
 
 
 def unused(config: Mapping[str, Any], pool: str, state: State) -> list[str]:
-    """What to tell of an image that workers of a pool would not use; nothing where all of them use images.
+    """Warnings about images that workers of a pool would not use; empty if all of them use images.
 
-    A pool without workers may get some of either kind: nothing is known of it yet.
+    There is no warning for a pool without workers, which may still get either kind.
     """
     images = named(config)
     workers = [worker for worker in state.workers.values() if worker.pool == pool]
@@ -29,7 +29,7 @@ def unused(config: Mapping[str, Any], pool: str, state: State) -> list[str]:
 
 
 def named(config: Mapping[str, Any]) -> list[str]:
-    """The images that a configuration names, completed or not; those that it has by default are none."""
+    """The images named by a configuration, completed or not, without the default images."""
     environment = config.get("environment")
     given = environment.get("image") if isinstance(environment, Mapping) else None
     values = given.values() if isinstance(given, Mapping) else [given]

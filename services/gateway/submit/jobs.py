@@ -1,4 +1,4 @@
-"""The work of submissions that is done by other processes; see `heavy` for what it is."""
+"""Submission work that runs in other processes; `heavy` contains the functions."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from services.kit.job import Job
 
 _HERE = "services.gateway.submit.heavy"
 READ = Job(f"{_HERE}:read", seconds=60)
-"""A large request with its files, which are packed."""
+"""Parse a large request and pack its files."""
 COMPLETE = Job(f"{_HERE}:complete", seconds=10)
-"""A configuration, from the text that was sent to what is stored."""
+"""Complete a configuration from the submitted text."""
 MERGE = Job(f"{_HERE}:merge", seconds=10)
-"""A configuration as a template has it."""
+"""Check a template's configuration."""
 TREE = Job(f"{_HERE}:tree", seconds=30)
-"""The files of a context."""
+"""List the files of a context."""
 ONE_FILE = Job(f"{_HERE}:one_file", seconds=30)
-"""One of them."""
+"""Read one file of a context."""

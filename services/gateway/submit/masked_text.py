@@ -1,4 +1,4 @@
-"""The text of a configuration without the secrets that people wrote into it, still to be read as YAML."""
+"""Masks the secrets in a configuration text, so that it remains valid YAML."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from det_contracts.expconf import MASK, secrets_of
 from services.kit import yamlfile
 
 LONG = 6
-"""Characters of a secret that is looked for everywhere in a text, such as in a comment."""
+"""Minimum length at which a secret is masked everywhere in the text, for example in comments."""
 MERGED = "<<"
 _PROPERTIES = re.compile(r"(?:[&!]\S*\s+)*")
 _Places = set[tuple[str, ...]]
 
 
 def masked_text(text: str, written: Any) -> str:
-    """The text with a mask in place of every secret; `written` is what it means."""
+    """Return the text with every secret masked; `written` is its parsed value."""
     secrets = secrets_of(written) if isinstance(written, dict) else {}
     if not secrets:
         return text
     found = _replacements(yamlfile.node_of(text), (), set(secrets))
-    # From the end, so that what is yet to be replaced stays where it is; once, where it is written once.
+    # Replace from the end, so that earlier positions stay valid. An anchored secret is written once but found
+    # several times, hence the set.
     for start, end, shown in sorted(set(found), reverse=True):
         properties = _PROPERTIES.match(text, start, end)
         begin = properties.end() if properties is not None else start
@@ -37,7 +38,7 @@ def masked_text(text: str, written: Any) -> str:
 
 
 def _replacements(node: yaml.Node, path: tuple[str, ...], places: _Places) -> Iterator[tuple[int, int, str]]:
-    """Where each secret stands in the text, and what is shown there."""
+    """The position of each secret in the text, and its replacement."""
     if isinstance(node, yaml.MappingNode):
         for key, inner in node.value:
             if isinstance(key, yaml.ScalarNode):

@@ -1,4 +1,4 @@
-"""From a request for a task of somebody's own to what the scheduler is asked (REST spec, section 7)."""
+"""Turns a request for a command, TensorBoard, notebook or shell into a task (REST spec, section 7)."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ PROGRAMS: dict[OwnKind, str] = {
     "NOTEBOOK": "determined.exec.notebook",
     "SHELL": "determined.exec.shell",
 }
-"""What runs where nobody says it: a module of the SDK."""
+"""The SDK module that each kind of task runs."""
 OURS = ("tensorboard", "serves", "shell")
-"""Parts of a configuration that the gateway writes, and nobody else."""
+"""Parts of a configuration that only the gateway may write."""
 MOST_SHOWN = 500
-"""Trials that one TensorBoard shows."""
+"""Maximum number of trials that one TensorBoard shows."""
 
 
 class Wish(msgspec.Struct):
-    """What is asked for, completed."""
+    """A completed request for a task."""
 
     name: str
     config: dict[str, Any]
@@ -50,7 +50,7 @@ class Wish(msgspec.Struct):
 
 
 def completed(body: TaskBody, kind: OwnKind, backend: Backend, workspace_id: int) -> Wish:
-    """The configuration with its template and defaults; raises `Refused` (400) naming the field."""
+    """Complete the request with its template and defaults. Raises `Refused` (400) naming the field."""
     config = _merged(_template(body.template_name, backend), body.config)
     pools = default_pools(backend.catalogue.state, workspace_id)
     pool = _pool(config, pools, DEFAULT_SLOTS[kind])
@@ -73,7 +73,7 @@ def completed(body: TaskBody, kind: OwnKind, backend: Backend, workspace_id: int
 
 
 def _pool(config: dict[str, Any], pools: tuple[str, str], slots: int) -> str:
-    """What it names, else that of its workspace; raises `Refused` (400). `slots`: where it names none."""
+    """The named pool, or else the workspace's. Raises `Refused` (400). `slots` is the default slot count."""
     resources = config.get("resources")
     given = resources if isinstance(resources, dict) else {}
     pool = given.get("resource_pool") or chosen(pools, given.get("slots", slots))
@@ -83,7 +83,7 @@ def _pool(config: dict[str, Any], pools: tuple[str, str], slots: int) -> str:
 
 
 def with_task_defaults(config: dict[str, Any], backend: Backend, pool: str) -> dict[str, Any]:
-    """With what tasks of the pool have where it says nothing; variables of both, the task's own count."""
+    """Add the pool's task defaults. Environment variables are combined; the task's own take precedence."""
     under = copy.deepcopy(read(backend.settings.pools).of(pool))
     if not under:
         return config
@@ -128,7 +128,7 @@ def _entrypoint(config: dict[str, Any], kind: OwnKind) -> list[str]:
     words = [given] if isinstance(given, str) else given
     if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
         raise invalid("config.entrypoint: a command line is expected, a text or a list of texts")
-    # One text is a line for a shell, as people type it.
+    # A single string is a shell command line.
     return ["sh", "-c", words[0]] if len(words) == 1 else list(words)
 
 
@@ -150,14 +150,14 @@ def _check_environment(config: dict[str, Any]) -> None:
 
 
 def give_keys(config: dict[str, Any]) -> None:
-    """Make the keys of a shell: one for its owner, one for its server, each known to the other side."""
+    """Generate a shell's key pairs: one authenticates its owner, the other its server."""
     owner, host = new_pair(), new_pair()
     config["shell"] = {"private_key": owner.private, "public_key": owner.public, "host_key": host.public}
     config["serves"] = {"authorized_key": owner.public, "host_key": host.private}
 
 
 def tensorboard(body: TaskBody, backend: Backend) -> dict[str, Any]:
-    """What a TensorBoard shows, and where its files lie, with the keys of that."""
+    """The experiments and trials a TensorBoard shows, and their storages with keys."""
     state = backend.catalogue.state
     found = []
     for id in dict.fromkeys(body.experiment_ids):

@@ -1,4 +1,4 @@
-"""Whether a checkpoint storage takes, gives back and deletes a file, found out before anything runs."""
+"""Checks, before anything runs, that a file can be stored in a checkpoint storage, read back and deleted."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from services.kit.blobs import refusal_in_words, s3_client
 from services.kit.storage import gives_back
 
 WITHIN_S = 30.0
-"""For a store of whatever speed: few are tried at the same time."""
+"""Timeout. Even a slow store may use it up, because only a few probes run at a time."""
 TEXT = b"can be written and read"
 
 
 def probe(storage: dict[str, Any], roots: Roots | None, addresses: Addresses) -> None:
-    """Try a completed `checkpoint_storage`. Blocking; raises `Refused` (400) with the place and the user id.
+    """Probe a completed `checkpoint_storage`. Blocking.
 
-    Directories are tried only where they are the workers' own, and only below the storage `roots`: elsewhere
-    it is the script that writes, if it may. A bucket is tried only with keys in the configuration, since else
-    the keys are the workers'.
+    Directories are probed only if this host shares them with the workers, and only below the storage `roots`;
+    anywhere else the script writes, if it may. A bucket is probed only if the configuration contains keys,
+    because otherwise the workers' own keys are used. Raises `Refused` (400) naming the place and the user id.
     """
     if reason := why_not_offered(storage["type"]):
         raise invalid(f"<config>.checkpoint_storage cannot be used: {reason}")
@@ -58,7 +58,7 @@ def _try_directory(path: Path, *, make: bool) -> None:
 
 
 def _tidy(made: list[Path]) -> None:
-    """Leave nothing behind: what is needed is made again by who stores the first checkpoint."""
+    """Remove the directories made for the probe. Storing the first checkpoint creates them again."""
     try:
         for directory in made:
             directory.rmdir()
@@ -87,7 +87,7 @@ def _comes_back(storage: dict[str, Any], addresses: Addresses) -> bool:
     client.put_object(bucket, name, io.BytesIO(TEXT), len(TEXT))
     answer = client.get_object(bucket, name)
     try:
-        # However much a stranger's store sends.
+        # Read a bounded amount: the store is not ours and may send anything.
         same = answer.read(len(TEXT) + 1) == TEXT
     finally:
         answer.close()

@@ -1,8 +1,8 @@
-"""What becomes of secrets on their way from a request into the log, and what masked ones mean that come back.
+"""Seals secrets on their way from a request into the log, and resolves masked ones.
 
-Clients read a configuration, in which secrets are masked, and send it again: a fork, or a trial that goes on.
-A mask then means the secret that is known: of the parent if that is the same user's, or of the cluster's own
-storage.
+Clients read a configuration with masked secrets and send it back, for a fork or to continue a trial. A mask
+then stands for the known secret: that of the parent if it belongs to the same user, or that of the cluster's
+own storage.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ if TYPE_CHECKING:
     from services.gateway.running.backend import Backend
 
 PLACE = ("type", "bucket", "container", "endpoint_url", "account_url")
-"""What makes two storages the same for those who have keys to them."""
+"""The fields that identify a storage. Keys are reused only if all of them are equal."""
 Where = tuple[str, ...]
 Known = dict[Where, Any]
 
 
 def of_cluster(config: Mapping[str, Any], storage: Mapping[str, Any] | None) -> Known:
-    """The keys of the cluster's own storage, where a configuration names the same."""
+    """The keys of the cluster's own storage, if the configuration names the same storage."""
     own = config.get("checkpoint_storage")
     if storage is None or not isinstance(own, dict):
         return {}
-    # An address of the user's own would be sent the keys.
+    # Otherwise a user could name an address of their own and have the keys sent there.
     if any(own.get(part) != storage.get(part) for part in PLACE):
         return {}
     return secrets_of({"checkpoint_storage": storage})
 
 
 def filled(config: Mapping[str, Any], *known: Known, whose: str = "") -> dict[str, Any]:
-    """A configuration with what its masks mean; raises `Refused` (400) for one that means nothing.
+    """Replace each mask by its secret. Raises `Refused` (400) if the secret is not known.
 
-    `whose` names who else's secrets a mask may stand for, for the message.
+    `whose` is for the error message: the other user whose secret a mask may stand for.
     """
 
     def change(where: Where, value: Any) -> Any:
         name = ".".join(where)
         if is_sealed(value):
-            raise invalid(f"{name}: a secret cannot be given as it lies in the log; give it in the clear")
+            raise invalid(f"{name}: a secret sealed as it lies in the log is not accepted; give it in clear")
         if not is_masked(value):
             return value
         for one in known:
@@ -65,7 +65,7 @@ def filled_from_parent(
     user: str,
     workspace_storage: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The same, of an experiment that may be a fork of another one."""
+    """Resolve masks in an experiment's configuration, which may be a fork of another's."""
     state = backend.catalogue.state
     parent = state.experiments.get(parent_id) if parent_id else None
     own: Known = {}
@@ -77,16 +77,16 @@ def filled_from_parent(
 
 
 OF_WORKSPACES = "workspaces"
-"""For whom the keys of workspaces' storages are sealed: they serve whoever works there."""
+"""The owner for whom the keys of workspace storages are sealed. Everyone in the workspace uses them."""
 
 
 def of_template(name: str) -> str:
-    """For whom the secrets of a template are sealed: not for its maker alone."""
+    """The owner for whom a template's secrets are sealed, so that others than its author can use it."""
     return f"template:{name}"
 
 
 def in_clear(config: Mapping[str, Any], owner: str, sealer: Sealer | None) -> dict[str, Any]:
-    """What lies in the log, opened; raises `Refused` (400) where the gateway has another key."""
+    """Unseal a logged configuration. Raises `Refused` (400) if the gateway has a different key."""
     try:
         return opened(config, owner, sealer)
     except CannotOpen as error:
@@ -94,5 +94,5 @@ def in_clear(config: Mapping[str, Any], owner: str, sealer: Sealer | None) -> di
 
 
 def for_log(config: Mapping[str, Any], owner: str, sealer: Sealer | None) -> dict[str, Any]:
-    """A configuration as its event holds it."""
+    """Seal a configuration for its event."""
     return sealed(config, owner, sealer)

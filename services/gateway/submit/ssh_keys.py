@@ -1,4 +1,4 @@
-"""The keys of one shell: who may log in, and how they know that they reached it."""
+"""The SSH keys of one shell, which authenticate the user and the server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 
 class KeyPair(msgspec.Struct, frozen=True):
-    """As OpenSSH writes them."""
+    """A key pair in OpenSSH format."""
 
     private: str
     public: str
@@ -16,7 +16,7 @@ class KeyPair(msgspec.Struct, frozen=True):
 
 
 def new_pair() -> KeyPair:
-    """A key that nobody has seen."""
+    """Generate a new key pair."""
     key = Ed25519PrivateKey.generate()
     private = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
     public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)

@@ -33,17 +33,17 @@ if TYPE_CHECKING:
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """A wish that can be granted."""
+    """A valid submission, ready to be carried out."""
 
     command: commands.CreateExperiment
     warnings: list[str]
-    """In the words of an enumeration."""
+    """Values of the enumeration that clients know."""
     notices: list[str]
-    """The same and more in sentences."""
+    """The warnings as sentences, with additional ones."""
 
 
 class Code:
-    """The files that came with a request: packed already, or few enough to be packed by us."""
+    """The code of a request: already packed, or few enough files to be packed here."""
 
     def __init__(self, items: Sequence[ContextItem] = ()) -> None:
         self.items = items
@@ -52,11 +52,14 @@ class Code:
 
     @property
     def size_bytes(self) -> int:
-        """What it takes as it is stored, or a little more."""
+        """Its stored size in bytes, or slightly more."""
         return self.packed.size_bytes if self.packed else sum(len(one.content) for one in self.items)
 
     async def store(self, backend: Backend, who: str, *, only_check: bool = False) -> Context | None:
-        """Keep it; None where there is none. Raises `Refused`, or `archive.TooLarge`."""
+        """Store the code and return its context, or None if the request carried no code.
+
+        Raises `Refused` or `archive.TooLarge`.
+        """
         try:
             if self.packed is not None and self.file is not None:
                 put = None if only_check else backend.blobs.put
@@ -70,9 +73,9 @@ class Code:
 
 @asynccontextmanager
 async def received(visit: UserVisit, kind: str) -> AsyncIterator[tuple[Any, Code]]:
-    """A request of a `kind` (see `heavy.KINDS`), and its files; raises `Refused`.
+    """Receive a request of a `kind` (see `heavy.KINDS`) with its files. Raises `Refused`.
 
-    A large one never lies in this process's memory: another reads it, and packs its files.
+    A large request never enters this process's memory: another process parses it and packs its files.
     """
     shape, files = heavy.KINDS[kind]
     backend, who = visit.backend, visit.user.username
@@ -93,9 +96,9 @@ async def received(visit: UserVisit, kind: str) -> AsyncIterator[tuple[Any, Code
 
 
 async def checked(visit: UserVisit, wish: CreateExperiment, code: Code) -> Checked:
-    """Complete a wish and, unless it is only to be checked, store its code.
+    """Complete a submission and, unless it is only to be validated, store its code.
 
-    Raises `Refused`, or `archive.TooLarge`.
+    Raises `Refused` or `archive.TooLarge`.
     """
     backend, user = visit.backend, visit.user.username
     if wish.template:
@@ -111,7 +114,8 @@ async def checked(visit: UserVisit, wish: CreateExperiment, code: Code) -> Check
     project_id = _project(wish, config, state)
     workspace_id = places.project(state, project_id).workspace_id
     if not wish.unmanaged:
-        # The searcher has the last word; this comes before the code is stored, and where nothing is made.
+        # The searcher decides. This early check runs before the code is stored, and also when only
+        # validating.
         pool = config["resources"]["resource_pool"]
         check_pool(state, pool, workspace_id, places.workspace(state, workspace_id).name)
     own = below.storage_of(backend, workspace_id)
@@ -120,7 +124,7 @@ async def checked(visit: UserVisit, wish: CreateExperiment, code: Code) -> Check
     visit.see("trial", *configuration.given(config, "source_trial_id"))
     visit.see("checkpoint", *configuration.given(config, "source_checkpoint_uuid"))
     source = configuration.source_checkpoint(config, state)
-    # What runs elsewhere uses neither the workers' storage nor their slots.
+    # Unmanaged experiments use neither the workers' storage nor their slots.
     notices = [] if wish.unmanaged else await _check_cluster(backend, config, user)
     if not wish.validate_only:
         storage = None if wish.unmanaged else config["checkpoint_storage"]
@@ -145,7 +149,7 @@ async def checked(visit: UserVisit, wish: CreateExperiment, code: Code) -> Check
 
 
 async def _check_cluster(backend: Backend, config: dict[str, Any], who: str) -> list[str]:
-    """Whether the cluster can run it; returns what is worth telling, raises `Refused`."""
+    """Check that the cluster can run the experiment; return warnings. Raises `Refused`."""
     roots = backend.roots if backend.settings.checkpoints_probe else None
     try:
         check_keys(config["checkpoint_storage"], backend.storage, backend.addresses)
@@ -165,7 +169,7 @@ def _template(wish: CreateExperiment, backend: Backend) -> dict[str, Any] | None
 
 
 async def _fit(backend: Backend, config: dict[str, Any]) -> list[str]:
-    """What to tell of slots that its pool can never give; raises `Refused` (400) for an unknown pool."""
+    """Warnings about slots that the pool can never provide. Raises `Refused` (400) for an unknown pool."""
     resources = config["resources"]
     try:
         why = await backend.peers.fits(resources["resource_pool"], resources["slots_per_trial"])
@@ -180,14 +184,14 @@ async def _fit(backend: Backend, config: dict[str, Any]) -> list[str]:
 
 
 def _workspace(wish: CreateExperiment, state: State) -> int:
-    """Where it is filed, unless its configuration says otherwise; an unknown project is refused later."""
+    """The experiment's workspace if its configuration names none. An unknown project is refused later."""
     parent = state.experiments.get(wish.parent_id) if wish.parent_id else None
     id = wish.project_id or (parent.project_id if parent is not None else places.FIRST)
     return places.projects(state).get(id, places.PROJECT).workspace_id
 
 
 def _project(wish: CreateExperiment, config: dict[str, Any], state: State) -> int:
-    """Where it is filed: as the request says, else the configuration, else its parent's place."""
+    """The experiment's project: from the request, else the configuration, else its parent."""
     parent = state.experiments.get(wish.parent_id) if wish.parent_id else None
     if wish.project_id:
         id = wish.project_id
@@ -199,7 +203,7 @@ def _project(wish: CreateExperiment, config: dict[str, Any], state: State) -> in
 
 
 async def _context(backend: Backend, wish: CreateExperiment, code: Code, who: str) -> Context | None:
-    """Where the code lies, once it is stored; a fork without code of its own has its parent's."""
+    """Where the code is stored. A fork without code of its own uses its parent's."""
     parent = backend.catalogue.submission(wish.parent_id) if wish.parent_id else None
     own = await code.store(backend, who, only_check=wish.validate_only)
     return own or (parent.context if parent is not None else None)
@@ -208,7 +212,7 @@ async def _context(backend: Backend, wish: CreateExperiment, code: Code, who: st
 async def check_room(
     backend: Backend, what: str, code: Code, who: str, storage: dict[str, Any] | None = None
 ) -> None:
-    """Raise `Refused` (507) where the disks have no room for something new beside what runs."""
+    """Raise `Refused` (507) if the disks have no room for new work besides what is running."""
     own = {}
     if storage and backend.settings.checkpoints_probe and is_within(storage, backend.roots):
         own["checkpoints"] = storage_folder(storage, backend.roots)

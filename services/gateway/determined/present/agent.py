@@ -1,4 +1,4 @@
-"""Agents, which we call workers, their slots, and the pools they form (REST spec, section 7)."""
+"""Agents (our workers), their slots, and resource pools (REST spec, section 7)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ DEVICE_TYPES = {"cuda": "TYPE_CUDA", "cpu": "TYPE_CPU", "rocm": "TYPE_ROCM"}
 
 
 def live_allocations(state: State) -> list[Allocation]:
-    """What waits or runs, in the order it was asked for."""
+    """Waiting and running allocations, in the order they were requested."""
     found = [state.allocations[id] for id in state.live]
     return sorted(found, key=lambda one: (one.requested_at, one.trial_id or 0, one.id))
 
 
 def agents(state: State) -> list[dict[str, Any]]:
-    """All workers that are here."""
+    """All connected workers."""
     taken = _taken(state)
     return [_agent(worker, taken) for _, worker in sorted(state.workers.items())]
 
@@ -82,7 +82,7 @@ def _container(allocation: Allocation, worker: Worker) -> Container:
 
 
 def pool(row: PoolRow, state: State, *, default: bool) -> dict[str, Any]:
-    """A resource pool, from what the scheduler says of it."""
+    """A resource pool, from the scheduler's description of it."""
     workers = [worker for worker in state.workers.values() if worker.pool == row.name]
     kinds = {DEVICE_TYPES.get(slot.kind, "TYPE_UNSPECIFIED") for worker in workers for slot in worker.slots}
     settings = row.settings
@@ -135,4 +135,4 @@ _NO_PROVISIONING: dict[str, Any] = {
     ),
     **dict.fromkeys(("maxIdleAgentPeriod", "maxAgentStartingPeriod"), 0),
 }
-"""Fields of pools that grow and shrink by themselves: clients require them."""
+"""Fields of autoscaling pools, which clients require."""

@@ -1,4 +1,4 @@
-"""The cause of a failure, read out of the lines that a rank ended with."""
+"""Extracts the cause of a failure from the last log lines of a rank."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import msgspec
 from services.catalogue.peers import Line
 
 MOST_CHARACTERS = 2000
-"""Of a line, as a page shows it at the head."""
+"""Maximum length of a line at the head of a page."""
 TRACEBACK = "Traceback (most recent call last)"
 CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
 ALARMING = ("WARNING", "ERROR", "CRITICAL")
 NEAR = 3
-"""So soon behind an error its traceback begins, where there is one."""
+"""A traceback begins within this many lines of the first error, if there is one."""
 _escape = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
 _rank = re.compile(r"^\[rank\d+\]: ?")
 _frame = re.compile(r'\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
@@ -46,24 +46,24 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Cause(msgspec.Struct, frozen=True):
-    """What a rank's lines tell of its end."""
+    """What a rank's last lines reveal about its failure."""
 
     first: Line
-    """Where the failure begins to show."""
+    """The first line of the failure."""
     said: Line
-    """The line that says what was wrong."""
+    """The line that states the error."""
     place: Place | None
     before: Line | None
-    """What led to it: the last warning of the same rank, else the line before."""
+    """What led to the failure: the last warning of the same rank, or else the line before."""
 
 
 def plain(text: str) -> str:
-    """A line without colours, control characters, and the rank that PyTorch puts before it."""
+    """Strip colours, control characters and PyTorch's rank prefix from a line."""
     return _rank.sub("", _escape.sub("", text))
 
 
 def cause(lines: Sequence[Line], before: Sequence[Line]) -> Cause:
-    """The cause, of the lines of one rank from its first error on, and those before it, oldest first."""
+    """Find the cause in one rank's lines from its first error on, and those `before` it, oldest first."""
     texts = [plain(line.text) for line in lines]
     start = next((at for at, text in enumerate(texts[: NEAR + 1]) if text.startswith(TRACEBACK)), None)
     end, frames = (0, []) if start is None else _traceback(texts, start)
@@ -74,7 +74,7 @@ def cause(lines: Sequence[Line], before: Sequence[Line]) -> Cause:
 
 
 def _traceback(texts: Sequence[str], start: int) -> tuple[int, list[Place]]:
-    """The line that ends a traceback, or the last of several that led to one another, and its frames."""
+    """The last line of a traceback, or of the last in a chain of tracebacks, and its frames."""
     frames: list[Place] = []
     at = start + 1
     while at < len(texts):
@@ -98,7 +98,7 @@ def _next_traceback(texts: Sequence[str], end: int) -> int | None:
 
 
 def in_words(text: str) -> str:
-    """What a line says was wrong, in a few words; the name of the error where there are none for it."""
+    """The error of a line in a few words; the exception's name if it is not a known kind."""
     known = next((words for pattern, words in _words if pattern.search(text)), "")
     if known:
         return known
@@ -107,7 +107,7 @@ def in_words(text: str) -> str:
 
 
 def shown(line: Line, at: str) -> dict[str, Any]:
-    """A line in short; `at` is its time."""
+    """A line in short form; `at` is its time."""
     return {
         "id": str(line.id),
         "number": line.number,

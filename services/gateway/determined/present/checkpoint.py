@@ -13,7 +13,7 @@ from services.catalogue.peers import Report
 def checkpoint(
     one: Checkpoint, state: State, *, training: Report | None = None, validation: Report | None = None
 ) -> dict[str, Any]:
-    """A checkpoint, with what was reported at its step."""
+    """A checkpoint, with the metrics reported at its step."""
     return {
         "uuid": one.uuid,
         "taskId": one.task_id,

@@ -25,9 +25,9 @@ def experiment(
     waits: str = "",
     lean: bool = False,
 ) -> dict[str, Any]:
-    """An experiment with its trials; `waits` says why it waits for slots, where that is known.
+    """An experiment with its trials. `waits` says why it is waiting for slots, if known.
 
-    `lean` leaves out the configuration, which is most of the answer and of the work for it.
+    `lean` omits the configuration, which is most of the answer and of the work.
     """
     submission = None if lean else state.submissions[one.id]
     user = users.named(state, one.user)
@@ -49,7 +49,7 @@ def experiment(
 
 
 class Beside(Place):
-    """What is told of an experiment beside its columns."""
+    """The fields of an experiment that are not columns."""
 
     stateReason: str
     trialIds: list[int]
@@ -84,11 +84,11 @@ EMPTY: dict[str, Any] = {
     "originalConfig": "",
     **place(State(), 1),
 }
-"""In answers about an experiment that was only checked: clients read its fields all the same."""
+"""Used when an experiment is only validated; clients read these fields anyway."""
 
 
 def present_config(one: Experiment, submission: Submission) -> dict[str, Any]:
-    """The completed configuration with what was changed of it since."""
+    """The completed configuration, with later changes applied."""
     config = copy.deepcopy(submission.config)
     for field, value in one.changes.items():
         *above, last = field.split(".")
@@ -97,12 +97,12 @@ def present_config(one: Experiment, submission: Submission) -> dict[str, Any]:
 
 
 def without_secrets(submission: Submission) -> str:
-    """The text as it was submitted, but for keys and passwords in it."""
+    """The submitted text, with keys and passwords masked."""
     text = submission.original_config
     found: list[str] = []
     with_secrets(submission.config, lambda where, value: found.append(value))
     for secret in found:
-        # In an old text they are in the clear, as in its configuration.
+        # Older texts hold secrets in clear text, as their configurations do.
         if isinstance(secret, str) and secret in text:
             text = text.replace(secret, MASK)
     return text

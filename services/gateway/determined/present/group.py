@@ -10,13 +10,13 @@ from services.people import groups, users
 
 
 def short(state: State, id: int) -> dict[str, Any]:
-    """A group in a list."""
+    """A group as listed."""
     known = groups.by_id(state, id)
     return {"group": {"groupId": id, "name": known.name}, "numMembers": len(known.members)}
 
 
 def whole(state: State, id: int) -> dict[str, Any]:
-    """A group with its members; raises `Refused` (not found)."""
+    """A group with its members. Raises `Refused` (not found)."""
     known = groups.by_id(state, id)
     members = [user(users.by_id(state, member)) for member in known.members]
     return {"groupId": id, "name": known.name, "users": members}

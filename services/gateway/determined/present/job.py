@@ -1,4 +1,4 @@
-"""The job queue (REST spec, section 7): one job for each experiment that wants or has slots."""
+"""The job queue (REST spec, section 7), with one job per experiment or task that wants or has slots."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def jobs(
     ends: Mapping[int, float] = NOTHING,
     never: Collection[int] = (),
 ) -> list[dict[str, Any]]:
-    """Jobs of the scheduler's queue; `waitsFor`, `canStart`, `startsIn` and `endsIn` (seconds) are ours."""
-    # Tasks that somebody started by themselves have jobs under their numbers, below 0.
+    """Jobs of the queue. `waitsFor`, `canStart`, `startsIn` and `endsIn` (seconds) are our additions."""
+    # Tasks without an experiment have jobs under their negated numbers.
     tasks = {-one.number: one for one in state.tasks.values()}
     return [
         _job(row, state, tasks.get(row.experiment_id), progress.get(row.experiment_id, 0.0))
@@ -66,12 +66,12 @@ def _job(row: Job, state: State, task: OwnTask | None, progress: float) -> dict[
 
 
 def summary(row: Job) -> dict[str, Any]:
-    """State and place of a job."""
+    """A job's state and place in the queue."""
     return {"state": f"STATE_{row.state}", "jobsAhead": row.jobs_ahead}
 
 
 def stats(rows: Iterable[Job]) -> dict[str, int]:
-    """How many jobs wait and how many have slots."""
+    """The number of waiting jobs and of jobs with slots."""
     states = [row.state for row in rows]
     queued = states.count("QUEUED")
     return {"queuedCount": queued, "scheduledCount": len(states) - queued}

@@ -11,11 +11,11 @@ from services.kit.patterns import Search
 
 SHOWN_CHARACTERS = 8192
 MOST_HITS = 50
-"""Marked in one line."""
+"""Maximum number of hits marked in one line."""
 
 
 def line(one: Line, trial_id: int | None) -> dict[str, Any]:
-    """A line of a trial, or of a task when `trial_id` is None."""
+    """A line of a trial, or of a task if `trial_id` is None."""
     container = container_id(one.allocation_id, one.worker_id) if one.worker_id else ""
     at = instant(one.at)
     owner = {"taskId": one.task_id} if trial_id is None else {"trialId": trial_id}
@@ -36,15 +36,15 @@ def line(one: Line, trial_id: int | None) -> dict[str, Any]:
 
 
 def message(one: Line) -> str:
-    """The line as it is printed."""
+    """The formatted line."""
     container = container_id(one.allocation_id, one.worker_id) if one.worker_id else ""
     return rendered(instant(one.at), container, one)
 
 
 def shown(one: Line, *, whole: bool, mark: Search | None = None) -> dict[str, Any]:
-    """A line as a page shows it; `length` tells how many characters it has where it was cut.
+    """A line as a page shows it. If the text was cut, `length` is its full length in characters.
 
-    `hits` are the stretches that `mark` finds, in UTF-16 units, as browsers count.
+    `hits` are the ranges that `mark` finds, in UTF-16 units as browsers count them.
     """
     cut = not whole and len(one.text) > SHOWN_CHARACTERS
     text = one.text[:SHOWN_CHARACTERS] if cut else one.text
@@ -67,7 +67,7 @@ def shown(one: Line, *, whole: bool, mark: Search | None = None) -> dict[str, An
 def _hits(text: str, mark: Search) -> list[tuple[int, int]]:
     raw, at, found = text.encode(), 0, list[tuple[int, int]]()
     while len(found) < MOST_HITS and at <= len(raw) and (hit := mark(raw, at)) is not None:
-        # Behind an empty match the next one may begin a character later.
+        # After an empty match, continue one position later.
         at = max(hit.end(), hit.start() + 1)
         if hit.end() > hit.start():
             found.append((_units(raw[: hit.start()]), _units(raw[: hit.end()])))
@@ -79,7 +79,7 @@ def _units(raw: bytes) -> int:
 
 
 def summary(found: dict[str, Any]) -> dict[str, object]:
-    """How many lines there are, what they differ in, and where they tell of a failure."""
+    """The number of lines, the values by which they can be filtered, and where they show a failure."""
     names = {"lastLine": "last_line", "firstError": "first_error", "failingLine": "failing_line"}
     ids = {name: found[key] for name, key in names.items()}
     return {
@@ -94,14 +94,14 @@ def summary(found: dict[str, Any]) -> dict[str, object]:
 
 
 def rendered(at: str, container: str, one: Line) -> str:
-    """The line as it is printed, line end included."""
+    """The formatted line, including the line end."""
     rank = f" [rank={one.rank}]" if one.rank is not None else ""
     level = f"{one.level}: " if one.level else ""
     return f"[{at}] {container[:8] or ' ' * 8}{rank} || {level}{one.text}\n"
 
 
 def fields(found: dict[str, Any]) -> dict[str, object]:
-    """What lines differ in, as the metrics service tells it."""
+    """The values by which lines can be filtered, from the metrics service's answer."""
     places = [(allocation, worker) for allocation, worker in found["places"] if worker]
     return {
         "allocationIds": sorted({allocation for allocation, _ in found["places"] if allocation}),

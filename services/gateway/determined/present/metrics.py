@@ -1,4 +1,4 @@
-"""Reports and what a trial did, as workloads (REST spec, section 4)."""
+"""Reports and workloads of trials (REST spec, section 4)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ VALIDATION = "validation"
 
 
 def report(row: Report) -> dict[str, Any]:
-    """One row of a metrics stream; `group` is an addition of ours."""
+    """One row of a metrics stream. `group` is our addition."""
     return {
         "trialId": row.trial_id,
         "endTime": instant(row.at),
@@ -26,7 +26,7 @@ def report(row: Report) -> dict[str, Any]:
 
 
 def _as_stored(row: Report) -> dict[str, Any]:
-    """The names under which the published client looks for the numbers."""
+    """The metrics again, under the names that the published client reads."""
     if row.group == VALIDATION:
         return {"validation_metrics": row.metrics}
     return {"avg_metrics": row.metrics, "batch_metrics": row.batch_metrics}
@@ -48,7 +48,7 @@ def reported(validation: Reported) -> dict[str, Any]:
 
 
 def workload(row: Report, *, with_batches: bool) -> dict[str, Any]:
-    """A report as a workload: a validation, or training under whatever group name."""
+    """A report as a workload. Every group other than validation counts as training."""
     kind = "validation" if row.group == VALIDATION else "training"
     return {
         kind: {
@@ -63,7 +63,7 @@ def workload(row: Report, *, with_batches: bool) -> dict[str, Any]:
 
 
 def checkpoint_workload(one: Checkpoint) -> dict[str, Any]:
-    """A checkpoint as a workload; without the key around it, how trials show their best one."""
+    """A checkpoint as a workload. Trials show their best checkpoint in this form, too."""
     return {
         "uuid": one.uuid,
         "endTime": instant(one.at),

@@ -1,4 +1,4 @@
-"""Tasks that people started by themselves (REST spec, section 7)."""
+"""Commands, TensorBoards, notebooks and shells (REST spec, section 7)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ NOUNS: dict[OwnKind, str] = {
     "NOTEBOOK": "notebook",
     "SHELL": "shell",
 }
-"""What the REST API calls each kind."""
+"""The noun for each kind in the REST API."""
 
 
 def own_task(one: OwnTask, state: State) -> dict[str, Any]:
-    """A command, a TensorBoard, a notebook or a shell; without the key to a shell."""
+    """A command, TensorBoard, notebook or shell; a shell's private key is left out."""
     run = state.allocations[ids.allocation_id(one.id, 1)]
     user = users.named(state, one.user)
     over = run.ended_at is not None
@@ -46,7 +46,7 @@ def own_task(one: OwnTask, state: State) -> dict[str, Any]:
     if one.kind == "SHELL":
         keys = one.config["shell"]
         found |= {"publicKey": keys["public_key"], "hostKey": keys["host_key"], "addresses": []}
-        # Clients log in by this name; it is known once the shell answers.
+        # The account that clients log in as. It is known once the shell responds.
         account = {"user": one.account or None, "group": None, "uid": None, "gid": None}
         found["agentUserGroup"] = {"agentUid": None, "agentGid": None, **account}
     if one.kind in ("TENSORBOARD", "NOTEBOOK"):
@@ -55,7 +55,7 @@ def own_task(one: OwnTask, state: State) -> dict[str, Any]:
 
 
 def wished_notebook(name: str, pool: str, user: str, workspace_id: int, now: float) -> dict[str, Any]:
-    """A notebook that was not started, as the answer to a preview has one."""
+    """A notebook that was not started, for the answer to a preview."""
     return {
         "id": "",
         "description": name,

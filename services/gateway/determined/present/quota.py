@@ -11,7 +11,7 @@ from services.people import quotas as holders
 
 
 def quota(state: State, holder: str, used: Mapping[str, quotas.Used]) -> dict[str, Any]:
-    """What a holder may have and has; null: no limit, or that whoever knows is away."""
+    """A holder's limits and usage. Null means no limit, or that the usage is currently unknown."""
     kind, id = holders.split(holder)
     limit, had = state.quotas[holder], used.get(holder, quotas.Used())
     return {

@@ -1,4 +1,4 @@
-"""Roles, and who holds them where (REST spec, section 2)."""
+"""Roles and their assignments (REST spec, section 2)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OF_CLUSTER = frozenset(PERMISSIONS) - OF_ROLE["WorkspaceAdmin"]
 
 
 def role(name: Role) -> dict[str, Any]:
-    """A role with what it permits."""
+    """A role with its permissions."""
     mask = {"cluster": True, "workspace": name not in CLUSTER_ROLES}
     permissions = [
         {
@@ -33,20 +33,20 @@ def role(name: Role) -> dict[str, Any]:
 
 
 def held_by(state: State, name: str) -> tuple[Grant, ...]:
-    """What a holder was given; of an administrator that, too."""
+    """The grants of a holder, including the implied grant of an administrator."""
     kind, id = groups.of_holder(name)
     administers = kind == "user" and users.by_id(state, id).admin
     return (*((ADMINISTRATOR,) if administers else ()), *held(state, name))
 
 
 def roles_of(grants: Iterable[Grant]) -> list[dict[str, Any]]:
-    """The roles among some grants, each once."""
+    """The distinct roles among some grants."""
     names = {one.role for one in grants}
     return [role(name) for name in ROLE_IDS if name in names]
 
 
 def scopes(grants: Iterable[Grant]) -> list[dict[str, Any]]:
-    """Where each role holds."""
+    """The workspaces in which each role is held."""
     found = list(grants)
     return [
         {
@@ -60,7 +60,7 @@ def scopes(grants: Iterable[Grant]) -> list[dict[str, Any]]:
 
 
 def with_assignments(state: State, name: Role, told: Iterable[tuple[str, Grant]]) -> dict[str, Any]:
-    """A role and who of some holders holds it, and where."""
+    """A role with its assignments among `told`, pairs of a holder and a grant."""
     found: dict[str, list[Any]] = {"groupRoleAssignments": [], "userRoleAssignments": []}
     for who, grant in told:
         if grant.role != name:
@@ -71,7 +71,7 @@ def with_assignments(state: State, name: Role, told: Iterable[tuple[str, Grant]]
 
 
 def assignment(grant: Grant) -> dict[str, Any]:
-    """A role and where it holds."""
+    """A role assignment and its scope."""
     known = next(name for name in ROLE_IDS if name == grant.role)
     return {
         "role": role(known),
@@ -81,6 +81,6 @@ def assignment(grant: Grant) -> dict[str, Any]:
 
 
 def through(state: State, user_id: int, group_ids: Iterable[int]) -> list[tuple[str, Grant]]:
-    """All that a user holds, with through whom."""
+    """All grants of a user, each with the user or group that holds it."""
     names = [holder("user", user_id), *(holder("group", id) for id in group_ids)]
     return [(name, grant) for name in names for grant in held_by(state, name)]

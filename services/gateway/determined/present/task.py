@@ -21,12 +21,12 @@ def summaries(state: State, ranks: Ranks) -> dict[str, dict[str, Any]]:
 
 
 def raw_summaries(state: State, ranks: Ranks) -> dict[str, dict[str, Any]]:
-    """The same in the older form, outside `/api/v1`."""
+    """Live allocations in the older form, for routes outside `/api/v1`."""
     return {one.id: _raw_summary(one, ranks) for one in live_allocations(state)}
 
 
 def name(allocation: Allocation) -> str:
-    """What a task is called in lists and log lines."""
+    """The task's name in lists and log lines."""
     if allocation.trial_id is not None:
         return f"Trial {allocation.trial_id} (Experiment {allocation.experiment_id})"
     if allocation.kind != "CHECKPOINT_GC":
@@ -35,7 +35,7 @@ def name(allocation: Allocation) -> str:
 
 
 def places_of(containers: Sequence[str], runs: Sequence[Allocation]) -> list[tuple[str, str]]:
-    """Allocation and worker of each of these containers, as far as they belong to these runs."""
+    """The allocation and worker of each of these containers that belongs to one of these runs."""
     places = [(one.id, part.worker_id) for one in runs for part in one.members]
     return [place for place in places if container_id(*place) in containers]
 
@@ -86,7 +86,7 @@ def _raw_summary(one: Allocation, ranks: Ranks) -> dict[str, Any]:
 
 
 def task(task_id: str, runs: list[Allocation], state: State) -> dict[str, Any]:
-    """A task with all its runs, of which there is at least one."""
+    """A task with all its runs; there is at least one."""
     first, last = runs[0], runs[-1]
     trial = state.trials.get(first.trial_id or 0)
     ended = trial.ended_at if trial is not None else last.ended_at
@@ -100,7 +100,7 @@ def task(task_id: str, runs: list[Allocation], state: State) -> dict[str, Any]:
 
 
 def _is_ready(one: Allocation, state: State) -> bool:
-    """Of what people reach by the proxy, only once it answers there."""
+    """Whether a run is ready. A task served through the proxy is ready only once it responds there."""
     known = state.tasks.get(one.task_id)
     answers = known is None or known.kind == "COMMAND" or bool(known.address)
     return answers and one.started_at is not None and one.ended_at is None

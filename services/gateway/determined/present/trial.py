@@ -14,11 +14,11 @@ from services.catalogue.peers import Summary
 from services.gateway.determined.present.metrics import checkpoint_workload, reported
 
 GROUP_NAMES = {"training": "avg_metrics", "validation": "validation_metrics"}
-"""What clients know the two built-in groups as."""
+"""Clients' names for the two built-in groups."""
 
 
 def trial(one: Trial, state: State, summary: Summary, *, now: float, waits: str = "") -> dict[str, Any]:
-    """A trial; `waits` says why it waits for slots, where that is known."""
+    """A trial. `waits` says why it is waiting for slots, if known."""
     best, latest = summary.best_validation, summary.latest_validation
     best_checkpoint = _best_checkpoint(one, state)
     beside: Beside = {
@@ -38,7 +38,7 @@ def trial(one: Trial, state: State, summary: Summary, *, now: float, waits: str 
 
 
 class Beside(TypedDict):
-    """What is told of a trial beside its columns."""
+    """The fields of a trial that are not columns."""
 
     stateReason: str
     hparams: dict[str, Any]

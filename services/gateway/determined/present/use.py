@@ -1,4 +1,4 @@
-"""What runs use of their hosts, as workers have sampled it last (our addition to the REST surface)."""
+"""The resources that runs use on their hosts, as last sampled by the workers (our addition)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GPU = {"gpu_percent": "percent", "gpu_memory_gb": "memoryGb"}
 
 
 def used(run: Allocation, state: State, summary: Mapping[str, Any]) -> dict[str, Any]:
-    """One run that holds slots; `summary`: statistics of what was reported for its trial."""
+    """The usage of a run that holds slots. `summary` contains the statistics reported for its trial."""
     slots = {part.worker_id: part.slots for part in run.members}
     processes: dict[str, dict[str, float]] = {}
     gpus: dict[tuple[str, int], dict[str, float]] = {}
@@ -40,5 +40,8 @@ def used(run: Allocation, state: State, summary: Mapping[str, Any]) -> dict[str,
 
 
 def _agent_of(name: str, workers: list[str]) -> str | None:
-    """Processes without a rank are named as their worker; of ranks it is known where there is only one."""
+    """The worker of a process.
+
+    Without a rank, the name is the worker's; a rank's worker is known only if there is one.
+    """
     return name if name in workers else workers[0] if len(workers) == 1 else None

@@ -24,7 +24,7 @@ def user(one: User) -> dict[str, Any]:
 
 
 def session(id: str, one: OpenSession, *, is_current: bool) -> dict[str, Any]:
-    """Where a user is logged in."""
+    """A login session."""
     return {
         "id": id,
         "userId": one.user_id,
@@ -37,7 +37,7 @@ def session(id: str, one: OpenSession, *, is_current: bool) -> dict[str, Any]:
 
 
 def access_token(one: AccessToken) -> dict[str, Any]:
-    """What there is to say of an API token, which is not itself."""
+    """An API token's details, without the token itself."""
     return {
         "id": one.token_id,
         "userId": one.user_id,
@@ -49,7 +49,7 @@ def access_token(one: AccessToken) -> dict[str, Any]:
 
 
 def agent_user(one: AgentUser | None) -> dict[str, Any] | None:
-    """Who tasks run as on the hosts of workers."""
+    """The account that tasks run as on the worker hosts."""
     if one is None:
         return None
     return {"agentUid": one.uid, "agentGid": one.gid, "agentUser": one.user, "agentGroup": one.group}

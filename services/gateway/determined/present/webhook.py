@@ -1,4 +1,4 @@
-"""Webhooks and what they were told."""
+"""Webhooks and their deliveries."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from services.kit.sealing import Sealer
 
 
 class Trigger(msgspec.Struct, frozen=True):
-    """As the webhooks service tells it."""
+    """A trigger, as sent by the webhooks service."""
 
     id: int
     state: str
 
 
 class Row(msgspec.Struct, frozen=True):
-    """A webhook, as its service tells it."""
+    """A webhook, as sent by the webhooks service."""
 
     webhook_id: int
     kind: str
@@ -33,7 +33,7 @@ class Row(msgspec.Struct, frozen=True):
 
 
 def webhook(row: Row, sealer: Sealer | None) -> records.Webhook:
-    """A webhook, with its address and key: administrators alone get here."""
+    """A webhook with its address and key. Only administrators may see it."""
     return {
         "id": row.webhook_id,
         "url": in_clear(sealer, row.url),

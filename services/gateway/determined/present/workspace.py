@@ -1,4 +1,4 @@
-"""Workspaces, their projects, and where an experiment is filed (REST spec, section 7)."""
+"""Workspaces, their projects, and the place of an experiment (REST spec, section 7)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNSPECIFIED = {"state": "WORKSPACE_STATE_UNSPECIFIED", "errorMessage": ""}
 
 
 class Place(TypedDict):
-    """Where something lies."""
+    """The project and workspace that contain something."""
 
     projectId: int
     projectName: str
@@ -29,7 +29,7 @@ class Place(TypedDict):
 
 
 def place(state: State, project_id: int) -> Place:
-    """Where something in a project lies."""
+    """The place of something in a project."""
     found = state.projects.get(project_id, places.PROJECT)
     above = state.workspaces.get(found.workspace_id, places.WORKSPACE)
     return {
@@ -43,7 +43,7 @@ def place(state: State, project_id: int) -> Place:
 
 
 def workspace(one: WorkspaceSet, state: State, viewer: str) -> dict[str, Any]:
-    """A workspace, as one user sees it."""
+    """A workspace as seen by one user."""
     own = {p.project_id for p in places.projects(state).values() if p.workspace_id == one.workspace_id}
     return {
         **_UNSPECIFIED,
@@ -64,7 +64,7 @@ def workspace(one: WorkspaceSet, state: State, viewer: str) -> dict[str, Any]:
 
 
 def _storage(one: WorkspaceSet) -> dict[str, Any] | None:
-    """Without its keys."""
+    """The checkpoint storage without its keys."""
     if one.checkpoint_storage is None:
         return None
     found: dict[str, Any] = masked({"checkpoint_storage": one.checkpoint_storage})["checkpoint_storage"]

@@ -1,4 +1,4 @@
-"""Historical use of slots: run by run, and added up, as JSON and as CSV (REST spec, section 8)."""
+"""Historical slot usage, per run and aggregated, as JSON and CSV (REST spec, section 8)."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ PERIODS = ("DAILY", "MONTHLY")
 FORMS = {"DAILY": re.compile(r"\d{4}-\d\d-\d\d"), "MONTHLY": re.compile(r"\d{4}-\d\d(-\d\d)?")}
 EXAMPLES = {"DAILY": "2023-08-01", "MONTHLY": "2023-08"}
 MOST_PERIODS = 4000
-"""That one answer adds up: ten years, day by day."""
+"""Maximum number of periods in one answer: ten years, day by day."""
 
 
 class TimeAsked(Asking):
-    """From when until when."""
+    """A time range."""
 
     timestamp_after: Instant = None
     timestamp_before: Instant = None
 
 
 class PeriodsAsked(Asking):
-    """The first and the last day, or month, of what is added up."""
+    """The first and last day, or month, to aggregate."""
 
     start_date: str = ""
     end_date: str = ""
@@ -44,7 +44,7 @@ class PeriodsAsked(Asking):
 
 @router.get("/resources/allocation/raw")
 async def raw(visit: Asked, query: Asks[TimeAsked]) -> Response:
-    """Every run that held slots in a time, with how long it did within that time."""
+    """Every run that held slots in a time range, and for how long within it."""
     found = await _in_time(visit, query)
     entries = await asyncio.to_thread(lambda: [allocated.raw_entry(one) for one in found])
     return visit.answer({"resourceEntries": entries})
@@ -52,19 +52,19 @@ async def raw(visit: Asked, query: Asks[TimeAsked]) -> Response:
 
 @root.get("/resources/allocation/raw")
 async def raw_as_csv(visit: Asked, query: Asks[TimeAsked]) -> Response:
-    """The same as CSV."""
+    """Every run that held slots in a time range, as CSV."""
     return await _csv(allocated.raw_csv, await _in_time(visit, query))
 
 
 @root.get("/resources/allocation/allocations-csv")
 async def allocations_as_csv(visit: Asked, query: Asks[TimeAsked]) -> Response:
-    """The same with workspaces and slot hours, as CSV."""
+    """Every run that held slots in a time range, with workspaces and slot hours, as CSV."""
     return await _csv(allocated.allocations_csv, await _in_time(visit, query))
 
 
 @router.get("/resources/allocation/aggregated")
 async def aggregated(visit: Asked, query: Asks[PeriodsAsked]) -> Response:
-    """Slot seconds of each day or month (UTC) that has any, by user, label and resource pool."""
+    """Slot seconds per day or month (UTC), by user, label and resource pool. Empty periods are left out."""
     period, found = await _in_periods(visit, query)
     sums = await asyncio.to_thread(allocated.summed, found, period)
     entries = [allocated.sum_entry(first, one, period) for first, one in sums.items()]
@@ -73,7 +73,7 @@ async def aggregated(visit: Asked, query: Asks[PeriodsAsked]) -> Response:
 
 @root.get("/resources/allocation/aggregated")
 async def aggregated_as_csv(visit: Asked, query: Asks[PeriodsAsked]) -> Response:
-    """The same as CSV."""
+    """Slot seconds per day or month (UTC), as CSV."""
     period, found = await _in_periods(visit, query)
     return await _csv(lambda held: allocated.sums_csv(allocated.summed(held, period), period), found)
 
@@ -100,7 +100,7 @@ async def _in_periods(visit: UserVisit, query: PeriodsAsked) -> tuple[Period, li
 
 
 def _day(name: str, text: str, period: Period) -> date:
-    """The first day of the period that a text names; raises `Refused` (400)."""
+    """The first day of the period that a text names. Raises `Refused` (400)."""
     try:
         if not FORMS[period].fullmatch(text):
             raise ValueError(text)
@@ -118,5 +118,5 @@ async def _held(visit: UserVisit, after: float, before: float) -> list[Held]:
 
 
 async def _csv(table: Callable[[list[Held]], str], runs: list[Held]) -> Response:
-    # Hundreds of thousands of runs take seconds, which nobody else shall wait.
+    # Runs in a thread: hundreds of thousands of rows take seconds.
     return Response(await asyncio.to_thread(table, runs), media_type="text/csv")

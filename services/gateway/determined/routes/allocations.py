@@ -1,4 +1,4 @@
-"""What the processes of an allocation ask and tell (REST spec, section 6; scheduling spec, 8.5 and 8.6)."""
+"""Routes for the processes of an allocation (REST spec, section 6; scheduling spec, 8.5 and 8.6)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from services.web.query import Asking, Asks, Integer
 
 LONGEST_WAIT_S = 3600
 RENDEZVOUS_PATIENCE_S = 600.0
-"""The client asks again after that."""
+"""Timeout of a wait; the client then asks again."""
 router = APIRouter()
 
 
@@ -34,7 +34,7 @@ class AllGather(Body):
 
 
 class ContainerRunning(AllGather):
-    """POST /allocations/{id}/notify_container_running; where it runs is known here already."""
+    """POST /allocations/{id}/notify_container_running. The location is ignored, as it is already known."""
 
     node_name: str = ""
     rank: int = 0
@@ -55,7 +55,7 @@ class PreemptionAsked(Asking):
 
 @router.get("/allocations/{allocation_id}/signals/preemption")
 async def preemption(visit: Asked, allocation_id: str, query: Asks[PreemptionAsked]) -> Response:
-    """Whether the allocation shall leave: at once if so, else after `timeout_seconds` at most."""
+    """Whether the allocation should leave. Answers when it should, or after at most `timeout_seconds`."""
     allocation_id = _own(visit, allocation_id).id
     seconds = query.timeout_seconds
     if not 0 <= seconds <= LONGEST_WAIT_S:
@@ -74,7 +74,7 @@ async def preemption(visit: Asked, allocation_id: str, query: Asks[PreemptionAsk
 
 @router.post("/allocations/{allocation_id}/signals/ack_preemption")
 async def acknowledge(visit: Asked, allocation_id: str) -> Response:
-    """The coming exit is meant; stored before this is answered."""
+    """Announce that the coming exit is intended. The fact is stored before the answer."""
     known = _own(visit, allocation_id)
     if known.trial_id is not None:
         witness = Witness(visit, known.trial_id)
@@ -85,7 +85,10 @@ async def acknowledge(visit: Asked, allocation_id: str) -> Response:
 
 @router.post("/allocations/{allocation_id}/signals/pending_preemption")
 async def leave_soon(visit: Asked, allocation_id: str) -> Response:
-    """Its host wants it to leave: it is asked to, and the trial asks for slots again."""
+    """Report that the host wants the allocation to leave.
+
+    It is preempted, and its trial asks for slots again.
+    """
     _own(visit, allocation_id)
     await visit.peers.command(AskToLeave(allocation_id=allocation_id, user=visit.user.username))
     return visit.answer({})
@@ -93,7 +96,7 @@ async def leave_soon(visit: Asked, allocation_id: str) -> Response:
 
 @router.post("/allocations/{allocation_id}/proxy_address")
 async def answers_at(visit: Asked, allocation_id: str, body: ProxyAddress) -> Response:
-    """Where the task answers HTTP: the gateway forwards `/proxy/<task id>/` there."""
+    """Report where the task serves HTTP. The gateway forwards `/proxy/<task id>/` there."""
     _own(visit, allocation_id)
     where, user = body.proxy_address, visit.session().user
     command = Serve(allocation_id=allocation_id, address=where, account=body.account, user=user)
@@ -103,7 +106,10 @@ async def answers_at(visit: Asked, allocation_id: str, body: ProxyAddress) -> Re
 
 @router.post("/allocations/{allocation_id}/resources/{resources_id}/daemon")
 async def daemon(visit: Asked, allocation_id: str, resources_id: str) -> Response:
-    """This member serves the others, and ends with them; of an only member this means nothing."""
+    """Mark a member as a daemon, which serves the other members and ends with them.
+
+    This has no effect on the only member of an allocation.
+    """
     rank = _rank(_own(visit, allocation_id), resources_id)
     command = MarkDaemon(allocation_id=allocation_id, rank=rank, user=visit.user.username)
     await visit.peers.command(command)
@@ -112,7 +118,7 @@ async def daemon(visit: Asked, allocation_id: str, resources_id: str) -> Respons
 
 @router.get("/allocations/{allocation_id}/resources/{resources_id}/rendezvous")
 async def rendezvous(visit: Asked, allocation_id: str, resources_id: str) -> Response:
-    """Where all members are, once all of them are there."""
+    """The addresses of all members, once all of them have started."""
     known = _own(visit, allocation_id)
     rank = _rank(known, resources_id)
 
@@ -137,7 +143,7 @@ async def rendezvous(visit: Asked, allocation_id: str, resources_id: str) -> Res
 
 
 def _rank(allocation: Allocation, resources_id: str) -> int:
-    """The member that `resources_id` names; raises `Refused` (not found)."""
+    """The rank of the member that `resources_id` names. Raises `Refused` (not found)."""
     for part in allocation.members:
         if resources_id == f"{allocation.id}-{part.rank}":
             return part.rank
@@ -146,13 +152,13 @@ def _rank(allocation: Allocation, resources_id: str) -> int:
 
 @router.post("/allocations/{allocation_id}/all_gather")
 async def all_gather(visit: Asked, allocation_id: str, body: AllGather) -> Response:
-    """The data of all members, in the same order for each, once all of them gave theirs."""
+    """The data of all members, in the same order for each, once all of them have sent theirs."""
     return await _gather(visit, allocation_id, body)
 
 
 @router.post("/allocations/{allocation_id}/notify_container_running")
 async def container_runs(visit: Asked, allocation_id: str, body: ContainerRunning) -> Response:
-    """A member's container runs: the data of all members, once all of theirs do."""
+    """Report that a member's container is running; returns the data of all members once all are."""
     return await _gather(visit, allocation_id, body)
 
 
@@ -181,12 +187,12 @@ async def _gather(visit: UserVisit, allocation_id: str, body: AllGather) -> Resp
 
 
 def _last_of(known: Gathering, number: int) -> int:
-    """The number of the last share of the all-gather that a share belongs to."""
+    """The number of the last share in the all-gather that share `number` belongs to."""
     return number + (-number) % known.peers
 
 
 def _gathered(state: State, allocation_id: str, request_id: str) -> list[Any]:
-    """The data of the all-gather that a request belongs to; raises `Refused`."""
+    """The data of the all-gather that a request belongs to. Raises `Refused`."""
     known = state.gatherings.get(allocation_id)
     number = state.joined.get(request_key(allocation_id, request_id))
     if known is None or number is None:
@@ -204,18 +210,24 @@ def _gathered(state: State, allocation_id: str, request_id: str) -> list[Any]:
 @router.post("/allocations/{allocation_id}/ready")
 @router.post("/allocations/{allocation_id}/waiting")
 async def is_there(visit: Asked, allocation_id: str) -> Response:
-    """A process says that it works, or waits. What runs can be asked to leave here without saying so."""
+    """Report that a process is ready or waiting.
+
+    Has no effect: a running allocation can always be preempted.
+    """
     _own(visit, allocation_id)
     return visit.answer({})
 
 
 def _own(visit: UserVisit, allocation_id: str) -> Allocation:
-    """A live allocation. Raises `Refused`: no id (400), none or an ended one (404), a stranger's (403)."""
+    """A live allocation.
+
+    Raises `Refused`: not an id (400), unknown or ended (404), or someone else's (403).
+    """
     if "." not in allocation_id:
-        raise invalid(f"'{allocation_id}' is no allocation id: those look like <task id>.<run>")
+        raise invalid(f"'{allocation_id}' is not an allocation id, which looks like <task id>.<run>")
     outside = run_outside(visit, allocation_id)
     known: Allocation | None = outside or visit.catalogue.state.allocations.get(allocation_id)
-    # Who runs elsewhere, and was stopped here, shall hear of it.
+    # A run outside the cluster that was stopped here must still be told to leave.
     stopped = outside is not None and outside.asked_to_leave
     if known is None or (known.ended_at is not None and not stopped):
         raise not_found("live allocation", allocation_id)

@@ -1,4 +1,4 @@
-"""Who did what (our addition): pages with filters, and the whole of it to take away."""
+"""The audit log (our addition): filtered pages and a full export."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FORMS = {"csv": "text/csv; charset=utf-8", "json": "application/x-ndjson"}
 
 
 class AuditAsked(Users):
-    """Which entries."""
+    """Filters of the audit log."""
 
     event: str = ""
     about: str = ""
@@ -50,7 +50,10 @@ class ExportAsked(AuditAsked):
 
 @router.get("/master/audit")
 async def entries(visit: Asked, query: Asks[PageAsked]) -> Response:
-    """Whose commands changed what, the newest first; `before` a position, for the next page."""
+    """Commands and what they changed, newest first.
+
+    Pass the last position as `before` to get the next page.
+    """
     limit = query.limit
     if not 0 < limit <= MOST:
         raise invalid(f"limit must be 1 to {MOST}, not {limit}")
@@ -61,7 +64,7 @@ async def entries(visit: Asked, query: Asks[PageAsked]) -> Response:
 
 @router.get("/master/audit/export")
 async def export(visit: Asked, query: Asks[ExportAsked]) -> Response:
-    """All of it that fits the filters, the oldest first, as CSV or as one JSON object a line."""
+    """All matching entries, oldest first, as CSV or as one JSON object per line."""
     name = query.format
     if name not in FORMS:
         raise invalid(f"format must be one of {', '.join(FORMS)}, not '{name}'")

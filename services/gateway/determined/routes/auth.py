@@ -1,4 +1,4 @@
-"""Logging in and out (REST spec, section 2)."""
+"""Login and logout (REST spec, section 2)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ router = APIRouter()
 
 @router.post("/auth/login")
 async def log_in(visit: Anybody, body: Login) -> Response:
-    """A token for a new session, in the answer and as a cookie."""
+    """Log in: the token of a new session, in the answer and as a cookie."""
     sent = body.password if body.is_hashed else passwords.hashed(body.password)
     who = await signing_in.with_password(visit.backend, body.username, sent, visit.address)
     client = visit.request.headers.get("user-agent", "")
@@ -30,15 +30,15 @@ async def log_in(visit: Anybody, body: Login) -> Response:
 @router.get("/auth/user")
 @router.get("/me")
 async def who_am_i(visit: Asked) -> Response:
-    """The user whose token was sent."""
+    """The user who owns the token."""
     return visit.answer({"user": user(visit.user)})
 
 
 @router.post("/auth/logout")
 async def log_out(visit: Asked) -> Response:
-    """Close the session: its token is refused from now on, by every replica.
+    """Close the session. From then on, every replica refuses its token.
 
-    A task's ends by itself, and an API token is revoked by its owner.
+    A task's session ends by itself, and an API token is revoked by its owner.
     """
     if not visit.session().is_persons:
         return visit.answer({})

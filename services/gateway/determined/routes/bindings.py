@@ -22,7 +22,7 @@ PATH = "/resource-pools/{name}/workspace-bindings"
 
 @router.get(PATH)
 async def workspaces_of(visit: Asked, name: str, query: Asks[Paged]) -> Response:
-    """The workspaces that a pool is bound to; none: all may use it."""
+    """The workspaces that a pool is bound to. If there are none, all workspaces may use it."""
     await check_pool_exists(visit, name)
     bound = visit.catalogue.state.bindings.get(name)
     sight = visit.sight
@@ -33,19 +33,19 @@ async def workspaces_of(visit: Asked, name: str, query: Asks[Paged]) -> Response
 
 @router.post(PATH)
 async def bind(visit: Asked, name: str, wish: BindingBody) -> Response:
-    """Let these workspaces use the pool, beside those that it is bound to; nobody else may then."""
+    """Bind a pool to more workspaces. From then on, only bound workspaces may use it."""
     return await _change(visit, name, wish, "add")
 
 
 @router.delete(PATH)
 async def unbind(visit: Asked, name: str, wish: BindingBody) -> Response:
-    """Keep these workspaces out of the pool; once it is bound to none, all may use it."""
+    """Unbind workspaces from a pool. Once none is left, all may use it."""
     return await _change(visit, name, wish, "remove")
 
 
 @router.put(PATH)
 async def rebind(visit: Asked, name: str, wish: BindingBody) -> Response:
-    """Let these workspaces use the pool and no others; with none, all may use it."""
+    """Replace the workspaces that a pool is bound to. With an empty list, all may use it."""
     return await _change(visit, name, wish, "replace")
 
 
@@ -61,7 +61,7 @@ async def pools_of(visit: Asked, id: int, query: Asks[Paged]) -> Response:
 
 async def _change(visit: UserVisit, name: str, wish: BindingBody, change: Binding) -> Response:
     if change != "remove":
-        # A pool that was taken out of the configuration can still be unbound.
+        # Unbinding also works for a pool that was removed from the configuration.
         await check_pool_exists(visit, name)
     state = visit.catalogue.state
     named = [places.workspace_named(state, one).workspace_id for one in wish.workspace_names or ()]
@@ -72,7 +72,7 @@ async def _change(visit: UserVisit, name: str, wish: BindingBody, change: Bindin
 
 
 async def check_pool_exists(visit: UserVisit, *names: Any) -> None:
-    """Raises `Refused` (404) for a pool that nobody configured and no worker is in."""
+    """Raise `Refused` (404) for a pool that is not configured and has no workers."""
     known = {row.name for row in await visit.peers.pools()}
     for name in names:
         if name not in known:

@@ -41,11 +41,11 @@ from services.web.query import NOTHING, Asks, Paged, names, one_of
 router = APIRouter()
 root = APIRouter()
 ARCHIVES = {"application/gzip": True, "application/x-gtar": True, "application/x-tar": False}
-"""Media types of downloads, and whether they are packed."""
+"""Media types of downloads, and whether they are compressed."""
 
 
 class CheckpointsAsked(Paged):
-    """Which checkpoints."""
+    """Query parameters of lists of checkpoints."""
 
     states: Annotated[list[str], names("STATE_", CHECKPOINT_STATES)] = NOTHING
     sort_by: Annotated[str, one_of("SORT_BY_", listing.CHECKPOINT_SORTS)] = "END_TIME"
@@ -78,7 +78,7 @@ def _query(query: CheckpointsAsked, **of: int) -> Callable[[sa.Connection], Foun
 
 
 async def show_all(visit: UserVisit, records: Sequence[Checkpoint]) -> list[dict[str, Any]]:
-    """Checkpoints with their validations; none of an experiment that is deleted meanwhile."""
+    """Checkpoints with their validations, without those whose experiment was deleted meanwhile."""
     validations = await _validations(visit, records)
     await visit.catalogue.away.bring(
         key for one in records for key in (("submissions", one.experiment_id), ("checkpoints", one.uuid))
@@ -101,30 +101,30 @@ async def _validations(visit: UserVisit, records: Sequence[Checkpoint]) -> dict[
 
 @router.get("/checkpoints/{uuid}", **answering_one("checkpoint", records.Checkpoint))
 async def get(visit: Asked, uuid: str) -> Response:
-    """One checkpoint with the metrics of its step."""
+    """One checkpoint with the metrics reported at its step."""
     return visit.answer({"checkpoint": await show(visit, visit.catalogue.checkpoint(uuid))})
 
 
 async def show(visit: UserVisit, one: Checkpoint) -> dict[str, Any]:
-    """One checkpoint with what its run reported at its step."""
+    """One checkpoint with the metrics that its run reported at its step."""
     run = int(one.allocation_id.rpartition(".")[2])
     training = await report_at(visit.peers, one.trial_id, run, "training", one.steps)
     validation = await report_at(visit.peers, one.trial_id, run, VALIDATION, one.steps)
-    # Its experiment may have been deleted meanwhile.
+    # The experiment may have been deleted meanwhile.
     visit.catalogue.experiment(one.experiment_id)
     return checkpoint(one, visit.catalogue.state, training=training, validation=validation)
 
 
 @router.delete("/checkpoints")
 async def delete(visit: Asked, wish: CheckpointUuids) -> Response:
-    """Have a task delete checkpoints; versions of models and what running experiments need stay."""
+    """Delete checkpoints in a task. Model versions and checkpoints that running experiments need are kept."""
     await _delete(visit, wish.checkpoint_uuids, None)
     return visit.answer({})
 
 
 @router.post("/checkpoints/rm")
 async def remove_files(visit: Asked, wish: CheckpointFiles) -> Response:
-    """Have a task delete the files that globs name; without globs, only look what is there."""
+    """Delete the files that match the globs, in a task. Without globs, only refresh the list of files."""
     await _delete(visit, wish.checkpoint_uuids, tuple(wish.checkpoint_globs))
     return visit.answer({})
 
@@ -138,7 +138,7 @@ async def _delete(visit: UserVisit, uuids: list[str], globs: tuple[str, ...] | N
 
 @router.patch("/checkpoints")
 async def list_files(visit: Asked, wish: ListedCheckpoints) -> Response:
-    """What a deletion task found in the storage; nobody else may tell."""
+    """Report the files that a deletion task found. Only such a task may call this."""
     allocation = visit.session().allocation
     known = visit.catalogue.state.allocations.get(allocation)
     if known is None or known.kind != "CHECKPOINT_GC":
@@ -151,7 +151,7 @@ async def list_files(visit: Asked, wish: ListedCheckpoints) -> Response:
 
 @router.post("/checkpoints/{uuid}/metadata")
 async def set_metadata(visit: Asked, uuid: str, wish: CheckpointMetadata) -> Response:
-    """Replace the metadata that is registered; the files stay as they are."""
+    """Replace the registered metadata. The files are not changed."""
     metadata = wish.checkpoint.get("metadata")
     if not isinstance(metadata, dict):
         raise invalid("checkpoint.metadata: a JSON object is expected")
@@ -160,7 +160,7 @@ async def set_metadata(visit: Asked, uuid: str, wish: CheckpointMetadata) -> Res
 
 
 def _storage_of(visit: UserVisit, experiment_id: int) -> dict[str, Any]:
-    """With its keys."""
+    """The checkpoint storage of an experiment, with its keys."""
     owner = visit.catalogue.experiment(experiment_id).user
     config = visit.catalogue.submission(experiment_id).config
     storage: dict[str, Any] = secrets.in_clear(config, owner, visit.backend.sealer)["checkpoint_storage"]
@@ -169,7 +169,7 @@ def _storage_of(visit: UserVisit, experiment_id: int) -> dict[str, Any]:
 
 @root.get("/checkpoints/{uuid}")
 async def download(visit: Asked, uuid: str) -> Response:
-    """All files of a checkpoint as a tar archive, packed unless `Accept` asks for a plain one."""
+    """All files of a checkpoint as a tar archive, compressed unless `Accept` asks for a plain one."""
     one = visit.catalogue.checkpoint(uuid)
     if one.state == "DELETED":
         raise not_found("checkpoint", uuid)
@@ -203,7 +203,7 @@ async def download(visit: Asked, uuid: str) -> Response:
 
 
 def _try_first(source: Files, files: Sequence[File]) -> None:
-    """Fail before the answer begins."""
+    """Open the first file, so that a failure is reported before the answer begins."""
     for file in [file for file in files if not file.name.endswith("/")][:1]:
         with source.read(file):
             pass

@@ -28,7 +28,7 @@ class AgentsAsked(Paged):
 
 @router.get("/agents", **answering_page("agents", records.Agent))
 async def agents(visit: Asked, query: Asks[AgentsAsked]) -> Response:
-    """All workers that are here, by id or by when they registered."""
+    """All connected workers, by id or by registration time."""
     found = agent.agents(visit.catalogue.state)
     if query.sort_by == "TIME":
         found.sort(key=lambda one: (one["registeredTime"], one["id"]))
@@ -70,14 +70,14 @@ def _switched(visit: UserVisit, agent_id: str, enabled: bool, drain: bool) -> Sw
 
 @router.post("/agents/{agent_id}/enable")
 async def enable_agent(visit: Asked, agent_id: str) -> Response:
-    """Let new work come to a worker."""
+    """Allow new work on a worker."""
     await visit.peers.command(_switched(visit, agent_id, True, False))
     return visit.answer({"agent": _agent(visit, agent_id)})
 
 
 @router.post("/agents/{agent_id}/disable")
 async def disable_agent(visit: Asked, agent_id: str, wish: Disable | None = None) -> Response:
-    """Let no new work come; what runs is killed unless the worker shall drain."""
+    """Stop new work on a worker. Running work is killed unless the worker is to drain."""
     drain = wish is not None and wish.drain
     await visit.peers.command(_switched(visit, agent_id, False, drain))
     return visit.answer({"agent": _agent(visit, agent_id)})
@@ -95,11 +95,11 @@ async def _switch_slot(visit: UserVisit, agent_id: str, slot_id: str, enabled: b
 
 @router.post("/agents/{agent_id}/slots/{slot_id}/enable")
 async def enable_slot(visit: Asked, agent_id: str, slot_id: str) -> Response:
-    """Let new work come to a slot."""
+    """Allow new work on a slot."""
     return await _switch_slot(visit, agent_id, slot_id, True, False)
 
 
 @router.post("/agents/{agent_id}/slots/{slot_id}/disable")
 async def disable_slot(visit: Asked, agent_id: str, slot_id: str, wish: Disable | None = None) -> Response:
-    """Let no new work come; what runs on it is killed unless the slot shall drain."""
+    """Stop new work on a slot. Running work is killed unless the slot is to drain."""
     return await _switch_slot(visit, agent_id, slot_id, False, wish is not None and wish.drain)

@@ -1,4 +1,4 @@
-"""The code that came with an experiment (REST spec, sections 3 and 8)."""
+"""The code submitted with an experiment (REST spec, sections 3 and 8)."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ router = APIRouter()
 root = APIRouter()
 LONGEST_NAME = 50
 CHUNK_BYTES = 3 << 18
-"""Without a rest in base64."""
+"""A multiple of 3, so that the base64 of each chunk has no padding."""
 SMALL_BYTES = 64 << 10
-"""A context that is looked through in a thread: it has a few thousand files at most."""
+"""Size up to which a context, of at most a few thousand files, is read in a thread."""
 BY_OURSELVES = {TREE: heavy.tree, ONE_FILE: heavy.one_file}
 
 
@@ -42,14 +42,14 @@ def _context(visit: UserVisit, experiment_id: int) -> Context:
 
 @router.get("/experiments/{experiment_id}/model_def")
 async def model_def(visit: Asked, experiment_id: int) -> Response:
-    """The code that was sent, as a tar.gz in base64."""
+    """The submitted code, as a tar.gz in base64."""
     file = await _opened(visit, _context(visit, experiment_id))
     return _sent(visit, file, _as_json(visit, file), media_type="application/json")
 
 
 @root.get("/experiments/{experiment_id}/model_def")
 async def download(visit: Asked, experiment_id: int) -> Response:
-    """The same as a file."""
+    """The submitted code, as a tar.gz file."""
     context = _context(visit, experiment_id)
     name = re.sub(r"[^a-zA-Z0-9_-]+", "_", visit.catalogue.experiment(experiment_id).name)[:LONGEST_NAME]
     headers = {
@@ -79,7 +79,7 @@ async def _chunks(visit: UserVisit, file: BinaryIO) -> AsyncIterator[bytes]:
 
 
 async def _as_json(visit: UserVisit, file: BinaryIO) -> AsyncIterator[bytes]:
-    """One text of 128 MiB at most, which is nowhere whole."""
+    """A JSON answer of up to 128 MiB, generated in parts so that it is never held in memory as a whole."""
     yield b'{"b64Tgz":"'
     async for chunk in _chunks(visit, file):
         yield base64.b64encode(chunk)
@@ -102,7 +102,7 @@ async def file(visit: Asked, experiment_id: int, wish: FilePath) -> Response:
 
 
 async def _look(visit: UserVisit, context: Context, job: Job, argument: Any) -> bytes:
-    """What a job finds in a context: by ourselves in a small one, by another process in a large one."""
+    """Run a job on a context, in a thread if it is small and in another process if it is large."""
     contexts, who = visit.backend.limits.contexts, visit.user.username
     with tempfile.TemporaryFile() as copy:
         await contexts.run(who, _copied, visit.backend.blobs, context.digest, copy)

@@ -1,4 +1,4 @@
-"""Metrics as curves over trials, once or as they change (REST spec, sections 3 and 4)."""
+"""Metrics as curves over trials, once or as a stream of updates (REST spec, sections 3 and 4)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from services.web.query import NOTHING, Asks, Grouped, Integer, Integers, Period
 
 router = APIRouter()
 MOST_TRIALS = 100
-"""Curves of a sample, unless more or fewer are asked for."""
+"""Default number of curves in a sample."""
 
 
 class CurvesAsked(Windowed, Grouped):
@@ -40,7 +40,7 @@ class NamesAsked(Periodic):
 
 
 class MetricAsked(Periodic, Grouped):
-    """One metric."""
+    """A single metric."""
 
     metric_name: str = ""
 
@@ -60,7 +60,7 @@ class SampleAsked(MetricAsked, Windowed):
 
 @router.get("/trials/time-series")
 async def time_series(visit: Asked, query: Asks[CurvesAsked]) -> Response:
-    """Curves of trials. A long one keeps the extremes of each of its stretches, and both ends."""
+    """Curves of trials. A long curve is downsampled, keeping the extremes of each interval and both ends."""
     ids = list(dict.fromkeys(query.trial_ids))
     if not ids:
         raise invalid("trialIds must name at least one trial")
@@ -77,7 +77,7 @@ async def time_series(visit: Asked, query: Asks[CurvesAsked]) -> Response:
 
 
 def _names(query: CurvesAsked) -> list[tuple[str | None, list[str]]]:
-    """Names to look for, by group; None stands for every group."""
+    """Metric names by group; None stands for every group."""
     found: dict[str | None, list[str]] = {}
     for id in query.metric_ids:
         group, dot, name = id.partition(".")
@@ -93,7 +93,7 @@ def _names(query: CurvesAsked) -> list[tuple[str | None, list[str]]]:
 
 @router.get("/experiments/{experiment_id}/validation-history")
 async def validation_history(visit: Asked, experiment_id: int) -> Response:
-    """The running best of an experiment."""
+    """The best searcher metric of an experiment over time."""
     smaller = visit.catalogue.experiment(experiment_id).smaller_is_better
     rows = await visit.peers.ask(queries.ValidationHistory(experiment_id, smaller))
     shown = [
@@ -105,7 +105,7 @@ async def validation_history(visit: Asked, experiment_id: int) -> Response:
 
 @router.get("/experiments/metrics-stream/metric-names")
 async def metric_names(visit: Asked, query: Asks[NamesAsked]) -> Response:
-    """Names of the metrics of experiments."""
+    """The names of the metrics of experiments."""
     ids = query.ids
     if not ids:
         raise invalid("ids must name at least one experiment")
@@ -121,7 +121,7 @@ async def metric_names(visit: Asked, query: Asks[NamesAsked]) -> Response:
 
 
 def _metric(query: MetricAsked) -> tuple[str, str]:
-    """Group and name of the one metric that is asked for."""
+    """The group and name of the requested metric."""
     if not query.metric_name:
         raise invalid("metricName must name a metric")
     return query.group or VALIDATION, query.metric_name
@@ -129,7 +129,7 @@ def _metric(query: MetricAsked) -> tuple[str, str]:
 
 @router.get("/experiments/{experiment_id}/metrics-stream/batches")
 async def batches(visit: Asked, experiment_id: int, query: Asks[MetricAsked]) -> Response:
-    """Where a metric was reported."""
+    """The batches at which a metric was reported."""
     visit.catalogue.experiment(experiment_id)
     group, name = _metric(query)
 
@@ -141,7 +141,7 @@ async def batches(visit: Asked, experiment_id: int, query: Asks[MetricAsked]) ->
 
 @router.get("/experiments/{experiment_id}/metrics-stream/trials-snapshot")
 async def snapshot(visit: Asked, experiment_id: int, query: Asks[SnapshotAsked]) -> Response:
-    """A metric of all trials at about the same batch."""
+    """The values of a metric in all trials at about the same batch."""
     visit.catalogue.experiment(experiment_id)
     group, name = _metric(query)
     at, margin = query.batches_processed, query.batches_margin
@@ -170,7 +170,7 @@ def _there(visit: UserVisit, found: Curve, name: str) -> dict[str, Any]:
 
 @router.get("/experiments/{experiment_id}/metrics-stream/trials-sample")
 async def sample(visit: Asked, experiment_id: int, query: Asks[SampleAsked]) -> Response:
-    """Curves of the best trials; which of them are new in the sample, and which have left it."""
+    """Curves of the best trials, and which trials entered or left the sample."""
     visit.catalogue.experiment(experiment_id)
     group, name = _metric(query)
     first, last, limit = query.window()

@@ -1,4 +1,4 @@
-"""A user's own search method, from outside (searchers spec, section 8)."""
+"""Custom search methods, run by the user outside the cluster (searchers spec, section 8)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Object = dict[str, Any]
 
 @router.get("/experiments/{experiment_id}/searcher_events")
 async def events(visit: Asked, experiment_id: int) -> Response:
-    """All events that wait for an answer; waits up to a minute for the first."""
+    """All unanswered events. If there are none, waits up to a minute for the first one."""
     visit.catalogue.experiment(experiment_id)
     query = queries.SearcherEvents(experiment_id)
     deadline = asyncio.get_running_loop().time() + LONG_POLL_S
@@ -48,14 +48,14 @@ async def events(visit: Asked, experiment_id: int) -> Response:
             return visit.answer({"searcherEvents": [{"id": INACTIVE_ID, "experimentInactive": gone}]})
         if found["events"] or left <= 0:
             return visit.answer({"searcherEvents": [_shown(one) for one in found["events"]]})
-        # How far a trial has come is no record here: that is asked for again now and then.
+        # Progress of trials is not part of the folded state, so the searcher is asked again periodically.
         moved = _moved(visit.catalogue, experiment_id, position)
         if not await wait_until(visit, moved, min(left, PROGRESS_S)):
             return visit.answer({"searcherEvents": []})
 
 
 def _moved(catalogue: Catalogue, experiment_id: int, since: int) -> Fact:
-    """Something of an experiment was folded behind a position."""
+    """The fact that an event of an experiment was folded after a position."""
     return Fact(lambda _: catalogue.position > since, ((WITHIN, experiment_id),))
 
 
@@ -92,7 +92,7 @@ _EVENTS: dict[str, Callable[[Object], Object]] = {
 
 @router.post("/experiments/{experiment_id}/searcher_operations")
 async def post(visit: Asked, experiment_id: int) -> Response:
-    """Take operations for an event; that one and all before it are answered with them."""
+    """Submit operations for an event. They answer that event and all events before it."""
     body = await visit.json()
     if not isinstance(body, dict):
         raise invalid("the request: a JSON object is expected")

@@ -1,4 +1,4 @@
-"""What can be asked here: the OpenAPI document, and a page to read it (our addition)."""
+"""The OpenAPI document, and a page to read it (our addition)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ root = APIRouter()
 
 @router.get("/openapi.json")
 async def openapi(visit: Anybody) -> Response:
-    """This document."""
+    """The OpenAPI document of this API."""
     return visit.answer(document(visit.request.app))
 
 
 @root.get("/docs")
 async def page(visit: Anybody) -> Response:
-    """This document to be read and searched."""
+    """A page to read and search the OpenAPI document."""
     return HTMLResponse(plain_page("api.html"))

@@ -1,4 +1,4 @@
-"""The log itself: events with what they came of, and how experiments spent their time (our addition)."""
+"""The event log with causes of events, and the timelines of experiments (our addition)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OWNERS = (
     "archive",
 )
 SECRETS = ("password", "salt", "hashed", "token", "secret_key", "access_key", "original_config")
-"""Fields of events that nobody is shown; the configuration hides its own."""
+"""Fields of events that are always masked. Configurations mask their own secrets."""
 
 
 class EventsAsked(StepsAsked):
@@ -43,7 +43,7 @@ class EventsAsked(StepsAsked):
 
 @router.get("/events")
 async def events(visit: Asked, query: Asks[EventsAsked]) -> Response:
-    """The newest events before a position, the oldest first; of one owner, where that is given."""
+    """The newest events before a position, oldest first, optionally of one owner."""
     owner = query.owner
     if owner and owner not in OWNERS:
         raise invalid(f"owner must be one of {', '.join(OWNERS)}, not '{owner}'")
@@ -54,7 +54,7 @@ async def events(visit: Asked, query: Asks[EventsAsked]) -> Response:
 
 @router.get("/events/{position}")
 async def event(visit: Asked, position: int) -> Response:
-    """One event: in words, as it lies in the log without its secrets, and what it came of."""
+    """One event: as a sentence, as logged but without secrets, and the steps that led to it."""
     reader = reader_of(visit)
     message = await reader.at(position)
     if message is None:
@@ -85,7 +85,7 @@ def _shown(value: Any) -> Any:
 
 @router.get("/experiments/{experiment_id}/timeline")
 async def timeline(visit: Asked, experiment_id: int) -> Response:
-    """How an experiment spent its time, and how many seconds of each kind."""
+    """How an experiment spent its time, with the total seconds of each activity."""
     visit.catalogue.experiment(experiment_id)
     found = await reader_of(visit).timeline(experiment_id)
     shown = [

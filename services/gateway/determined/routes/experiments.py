@@ -61,12 +61,12 @@ class ExperimentsAsked(Paged, Users):
 
 @router.post("/experiments")
 async def create(visit: Asked) -> Response:
-    """Check a configuration and a context, and make an experiment of them."""
+    """Validate a configuration and a context, and create an experiment from them."""
     return await submitted(visit, "")
 
 
 async def submitted(visit: UserVisit, external_id: str) -> Response:
-    """The answer to a submission; an external id leads to the experiment of that name, once there is one."""
+    """Answer a submission. With an external id, the experiment of that id is returned if it exists."""
     try:
         async with submit.received(visit, "experiment") as (wish, code):
             ready = await submit.checked(visit, wish, code)
@@ -76,7 +76,7 @@ async def submitted(visit: UserVisit, external_id: str) -> Response:
         return visit.answer(
             {"experiment": EMPTY, "config": masked(ready.command.config), **_worth_telling(ready)}
         )
-    # No name of a user is empty: a key like this comes of no history in which users' keys stood here.
+    # The leading colon cannot clash with older keys, which began with a user name: no user name is empty.
     key = f":{external_id}" if external_id else ""
     id = await visit.create(msgspec.structs.replace(ready.command, request_key=key))
     visit.see("experiment", id)
@@ -89,12 +89,12 @@ def _worth_telling(ready: submit.Checked) -> dict[str, list[str]]:
 
 
 async def show(visit: UserVisit, id: int) -> dict[str, Any]:
-    """One experiment with what only others know of it."""
+    """One experiment, with facts that only other services know."""
     one = visit.catalogue.experiment(id)
     progress = {} if one.ended_at is not None else await visit.peers.progress([id])
     waits = await _why_waiting(visit, one)
     trials = await shown_with(visit, [id])
-    # It may have been deleted meanwhile.
+    # The experiment may have been deleted meanwhile.
     return experiment(
         visit.catalogue.experiment(id),
         visit.catalogue.state,
@@ -105,7 +105,7 @@ async def show(visit: UserVisit, id: int) -> dict[str, Any]:
 
 
 async def shown_with(visit: UserVisit, ids: Sequence[int], lean: bool = False) -> dict[int, list[int]]:
-    """What experiments are shown with: their trials, and, unless `lean`, what was submitted is loaded."""
+    """Load what experiments are shown with: their submissions, unless `lean`, and their trials' ids."""
     if not lean:
         await visit.catalogue.away.bring(("submissions", id) for id in ids)
     found: dict[int, list[int]] = await visit.catalogue.away.trial_ids(ids)
@@ -121,7 +121,7 @@ async def _why_waiting(visit: UserVisit, one: Experiment) -> str:
 
 @router.get("/experiments", **answering_page("experiments", Shape))
 async def list_experiments(visit: Asked, query: Asks[ExperimentsAsked]) -> Response:
-    """A page of experiments (REST spec, 3.2); ours adds `lean`, without their configurations."""
+    """A page of experiments (REST spec, 3.2). Our addition `lean` leaves out their configurations."""
     wanted, sort, window = _filter(visit, query), query.sort_by, query.window
     if sort == listing.PROGRESS:
         found = await _by_progress(visit, wanted, window)
@@ -157,7 +157,7 @@ def _filter(visit: UserVisit, query: ExperimentsAsked) -> ExperimentFilter:
 
 
 async def _by_progress(visit: UserVisit, wanted: ExperimentFilter, window: Window) -> Found:
-    """The searcher alone knows progress, so this order is made here; none comes last."""
+    """Sort by progress here, as only the searcher knows it. Experiments without progress come last."""
 
     def everything(connection: sa.Connection) -> list[int]:
         return listing.all_experiments(connection, wanted)
@@ -173,7 +173,7 @@ async def _by_progress(visit: UserVisit, wanted: ExperimentFilter, window: Windo
 
 @router.get("/experiments/{experiment_id}", **answering(OneExperiment))
 async def get(visit: Asked, experiment_id: int) -> Response:
-    """One experiment, and its place in the queue while it has one."""
+    """One experiment, with its place in the queue while it has one."""
     answer = {"experiment": await show(visit, experiment_id)}
     known = (
         None if visit.catalogue.experiment(experiment_id).ended_at else await visit.peers.job(experiment_id)
@@ -189,31 +189,31 @@ async def _change(visit: UserVisit, experiment_id: int, action: Action) -> Respo
 
 @router.post("/experiments/{experiment_id}/activate")
 async def activate(visit: Asked, experiment_id: int) -> Response:
-    """Let it run."""
+    """Activate an experiment."""
     return await _change(visit, experiment_id, "activate")
 
 
 @router.post("/experiments/{experiment_id}/pause")
 async def pause(visit: Asked, experiment_id: int) -> Response:
-    """Let its trials save and leave."""
+    """Pause an experiment. Its trials may save checkpoints first."""
     return await _change(visit, experiment_id, "pause")
 
 
 @router.post("/experiments/{experiment_id}/cancel")
 async def cancel(visit: Asked, experiment_id: int) -> Response:
-    """End it, trials may save."""
+    """Cancel an experiment. Its trials may save checkpoints first."""
     return await _change(visit, experiment_id, "cancel")
 
 
 @router.post("/experiments/{experiment_id}/kill")
 async def kill(visit: Asked, experiment_id: int) -> Response:
-    """End it at once."""
+    """Kill an experiment immediately."""
     return await _change(visit, experiment_id, "kill")
 
 
 @router.get("/experiments/{experiment_id}/searcher/best_searcher_validation_metric")
 async def best_metric(visit: Asked, experiment_id: int) -> Response:
-    """The best searcher metric so far; 404 when there is none."""
+    """The best searcher metric so far, or 404 if there is none."""
     best = visit.catalogue.experiment(experiment_id).best_metric
     if best is None:
         message = f"experiment '{experiment_id}' has no validation with its searcher metric yet"

@@ -1,4 +1,4 @@
-"""Groups of users, in either mode of rights (REST spec, section 2)."""
+"""User groups, available in both authorization modes (REST spec, section 2)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ router = APIRouter()
 
 @router.post("/groups")
 async def create(visit: Asked, wish: GroupBody) -> Response:
-    """Make a group."""
+    """Create a group."""
     command = SetGroup(name=wish.name or "", add=tuple(wish.add_users), user=visit.user.username)
     return _answer(visit, await visit.create(command))
 
@@ -38,7 +38,7 @@ async def list_groups(visit: Asked, query: Asks[Paged]) -> Response:
 
 @router.post("/groups/search")
 async def search(visit: Asked, wish: GroupSearch) -> Response:
-    """Groups by id: of the exact name, or that a user is in."""
+    """Groups by id: those with exactly this name, or those that a user belongs to."""
     state = visit.catalogue.state
     found = groups_of(state, wish.user_id) if wish.user_id else sorted(state.groups)
     found = [id for id in found if wish.name in ("", state.groups[id].name)]
@@ -55,7 +55,7 @@ async def one(visit: Asked, group_id: int) -> Response:
 
 @router.put("/groups/{group_id}")
 async def change(visit: Asked, group_id: int, wish: GroupBody) -> Response:
-    """Give a group another name, add and remove members."""
+    """Rename a group, add members and remove members."""
     both = set(wish.add_users) & set(wish.remove_users)
     if both:
         raise invalid(f"user {min(both)} is to be added and removed at once")
@@ -70,7 +70,7 @@ async def change(visit: Asked, group_id: int, wish: GroupBody) -> Response:
 
 @router.delete("/groups/{group_id}")
 async def remove(visit: Asked, group_id: int) -> Response:
-    """Forget a group, and the roles that were given to it."""
+    """Delete a group and its role assignments."""
     await visit.peers.command(RemoveGroup(group_id=group_id, user=visit.user.username))
     return visit.answer({})
 

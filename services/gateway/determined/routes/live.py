@@ -15,7 +15,7 @@ from services.web.query import NOTHING, Asking, Asks, Integer
 
 router = APIRouter()
 KINDS: dict[str, Kind] = {"experiment": "experiment", "trial": "trial", "task": "task"}
-"""What a topic is about that not everybody may see."""
+"""Topics about a thing that not every user may see."""
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
@@ -28,10 +28,10 @@ class LiveAsked(Asking):
 
 @router.get("/live")
 async def live(visit: Asked, query: Asks[LiveAsked]) -> Response:
-    """Server-sent events that name what of `topics` has changed: `experiments`, `trial.12.series`, ...
+    """Server-sent events that name which of `topics` have changed: `experiments`, `trial.12.series`, ...
 
-    Who comes back with the id of the last event that it heard, in the header `Last-Event-ID` or, with other
-    topics, as `after`, is told at whichever replica what has changed since.
+    A client that reconnects sends the id of the last event it received, in the header `Last-Event-ID` or, if
+    its topics are different, as `after`. Any replica then reports what has changed since.
     """
     topics = [one for text in query.topics for one in text.split(",") if one]
     if not topics or len(topics) > LONGEST:

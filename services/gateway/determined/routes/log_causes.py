@@ -1,6 +1,6 @@
-"""Why a task failed, as its log tells: who failed first in time, with which line, and what came of it.
+"""Why a task failed, according to its log: which rank failed first, the error line, and the effects.
 
-Beside `log_pages.py`, for the web UI and whoever wants the cause of a failure in one question.
+In addition to `log_pages.py`, for the web UI and other clients that want the cause in one request.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from services.gateway.determined.routes.tasks import runs_of
 from services.gateway.http.visit import Asked, UserVisit
 
 BEHIND, BEFORE = 400, 50
-"""Lines of the rank that are read behind its first error, and before it."""
+"""Maximum number of a rank's lines that are read after and before its first error."""
 NO_RANK = -1
 router = APIRouter()
 
 
 @router.get("/trials/{trial_id}/logs/cause")
 async def of_trial(visit: Asked, trial_id: int) -> Response:
-    """Who failed first in the newest run that had an error; null where no line is an error."""
+    """Which rank failed first in the latest run with an error. Null if no line is an error."""
     return visit.answer({"cause": await _cause(visit, visit.catalogue.trial(trial_id).task_id)})
 
 
 @router.get("/tasks/{task_id}/logs/cause")
 async def of_task(visit: Asked, task_id: str) -> Response:
-    """Who failed first in the newest run that had an error; null where no line is an error."""
+    """Which rank failed first in the latest run with an error. Null if no line is an error."""
     if visit.catalogue.trial_of_task(task_id) is None:
         runs_of(visit, task_id)
     return visit.answer({"cause": await _cause(visit, task_id)})
@@ -49,7 +49,7 @@ async def _cause(visit: UserVisit, task_id: str) -> dict[str, Any] | None:
     behind = (await visit.peers.log_page(from_here, limit=BEHIND)).lines
     before = (await visit.peers.log_page(up_to_here, limit=BEFORE)).lines
     if not behind:
-        # They were trimmed since the question.
+        # The lines were trimmed since the first query.
         return None
     found = cause.cause(behind, before[::-1])
     led = found.before

@@ -1,4 +1,4 @@
-"""Which lines of a log a request asks for (scheduling spec, section 11)."""
+"""Filters of log lines (scheduling spec, section 11)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LEVELS = ("TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
 class LinesAsked(Ordered):
-    """Which lines."""
+    """Query parameters that select log lines."""
 
     allocation_ids: list[str] = NOTHING
     agent_ids: list[str] = NOTHING
@@ -35,7 +35,10 @@ class LinesAsked(Ordered):
 
 
 def asked_for(visit: UserVisit, task_id: str, query: LinesAsked) -> LogPage:
-    """The question that the request's parameters make; raises `Refused` for one that makes no sense."""
+    """Convert the query parameters to a query of the metrics service.
+
+    Raises `Refused` if they are invalid.
+    """
     allocations, workers = list(query.allocation_ids), list(query.agent_ids)
     if wanted := query.container_ids:
         places = task.places_of(wanted, runs_of(visit, task_id))
@@ -62,7 +65,7 @@ def asked_for(visit: UserVisit, task_id: str, query: LinesAsked) -> LogPage:
 
 
 def _cursor(query: LinesAsked) -> int:
-    """Lines are asked for after an id in ascending order, before one in descending order."""
+    """The id to start from: after it in ascending order, before it in descending order."""
     after, before = query.after_id, query.before_id
     wrong = after if query.order_by else before
     if wrong:

@@ -1,6 +1,6 @@
-"""Logs as a page shows them: a window at a time, in either direction, and whole as a file.
+"""Logs for the web UI: one window at a time in either direction, or the whole log as a file.
 
-Beside the streams of `logs.py`, which are those of the 0.25 clients.
+The streams in `logs.py` are those of the 0.25 clients.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from services.live import follow
 from services.web.query import Asks, Flag, Integer, Limited
 
 PAGE, LONGEST_PAGE = 200, 1000
-"""Lines of a page, where nothing else is asked for, and at most."""
+"""Default and maximum number of lines in a page."""
 router = APIRouter()
 
 
 class PageAsked(LinesAsked):
-    """A window of a log."""
+    """Query parameters of one window of a log."""
 
     limit: Integer = PAGE
     whole: Flag = False
@@ -35,53 +35,55 @@ class PageAsked(LinesAsked):
 
 
 class FileAsked(LinesAsked, Limited):
-    """A log as a file."""
+    """Query parameters of a log as a file."""
 
 
 @router.get("/trials/{trial_id}/logs/page")
 async def page_of_trial(visit: Asked, trial_id: int, query: Asks[PageAsked]) -> Response:
-    """Lines behind or before a line, or from a number on; long ones are cut unless `whole` is asked for.
+    """Lines after or before a line, or from a number on. Long lines are cut unless `whole` is set.
 
-    `mark` is a regular expression that is only looked for in the lines found: `hits` tells where.
+    `mark` is a regular expression whose matches in the returned lines are listed in `hits`. It does not
+    filter.
     """
     return await _page(visit, visit.catalogue.trial(trial_id).task_id, query)
 
 
 @router.get("/tasks/{task_id}/logs/page")
 async def page_of_task(visit: Asked, task_id: str, query: Asks[PageAsked]) -> Response:
-    """Lines behind or before a line, or from a number on; long ones are cut unless `whole` is asked for.
+    """Lines after or before a line, or from a number on. Long lines are cut unless `whole` is set.
 
-    `mark` is a regular expression that is only looked for in the lines found: `hits` tells where.
+    `mark` is a regular expression whose matches in the returned lines are listed in `hits`. It does not
+    filter.
     """
     return await _page(visit, _known(visit, task_id), query)
 
 
 @router.get("/trials/{trial_id}/logs/summary")
 async def summary_of_trial(visit: Asked, trial_id: int) -> Response:
-    """How many lines there are, what they differ in, and where they tell of a failure."""
+    """The number of lines, the values by which they can be filtered, and where they show a failure."""
     return await _summary(visit, visit.catalogue.trial(trial_id).task_id)
 
 
 @router.get("/tasks/{task_id}/logs/summary")
 async def summary_of_task(visit: Asked, task_id: str) -> Response:
-    """How many lines there are, what they differ in, and where they tell of a failure."""
+    """The number of lines, the values by which they can be filtered, and where they show a failure."""
     return await _summary(visit, _known(visit, task_id))
 
 
 @router.get("/trials/{trial_id}/logs/download")
 async def file_of_trial(visit: Asked, trial_id: int, query: Asks[FileAsked]) -> Response:
-    """All lines that fit, as a text file."""
+    """All matching lines, as a text file."""
     return await _file(visit, visit.catalogue.trial(trial_id).task_id, f"trial-{trial_id}", query)
 
 
 @router.get("/tasks/{task_id}/logs/download")
 async def file_of_task(visit: Asked, task_id: str, query: Asks[FileAsked]) -> Response:
-    """All lines that fit, as a text file."""
+    """All matching lines, as a text file."""
     return await _file(visit, _known(visit, task_id), f"task-{task_id}", query)
 
 
 def _known(visit: UserVisit, task_id: str) -> str:
-    """The id of a task that exists; raises `Refused` (404)."""
+    """Return the id if the task exists. Raises `Refused` (404)."""
     if visit.catalogue.trial_of_task(task_id) is None:
         runs_of(visit, task_id)
     return task_id
@@ -108,7 +110,7 @@ async def _summary(visit: UserVisit, task_id: str) -> Response:
 
 async def _file(visit: UserVisit, task_id: str, name: str, query: FileAsked) -> Response:
     pages = follow.read(visit.peers, asked_for(visit, task_id, query), query.limit)
-    # Whatever is wrong shows itself before the answer begins.
+    # Read the first page now, so that errors are reported before the answer begins.
     first: follow.Lines = await anext(pages, ())
     return Stream(
         _text(first, pages),
@@ -123,7 +125,7 @@ async def _text(first: follow.Lines, pages: AsyncIterator[follow.Lines]) -> Asyn
         async for lines in pages:
             yield _rendered(lines)
     except Refused as refusal:
-        yield f"# The log ends here, but not in truth: {refusal.problem.message}\n".encode()
+        yield f"# The log is incomplete; the rest could not be read: {refusal.problem.message}\n".encode()
 
 
 def _rendered(lines: follow.Lines) -> bytes:

@@ -23,21 +23,21 @@ router = APIRouter()
 
 
 class LogAsked(LinesAsked, Limited):
-    """The lines of a log, and whether to go on."""
+    """Query parameters of a log stream."""
 
     follow: Flag = False
 
 
 @router.get("/trials/{trial_id}/logs")
 async def of_trial(visit: Asked, trial_id: int, query: Asks[LogAsked]) -> Response:
-    """A trial's lines, with `follow` until the trial has ended; all of them once it has."""
+    """A trial's log lines. With `follow`, the stream continues until the trial has ended."""
     task_id = visit.catalogue.trial(trial_id).task_id
     return _stream(visit, task_id, trial_id, trial_over(trial_id), query)
 
 
 @router.get("/tasks/{task_id}/logs")
 async def of_task(visit: Asked, task_id: str, query: Asks[LogAsked]) -> Response:
-    """A task's lines, with `follow` until the task has ended; all of them once it has."""
+    """A task's log lines. With `follow`, the stream continues until the task has ended."""
     trial = visit.catalogue.trial_of_task(task_id)
     over = trial_over(trial.id) if trial is not None else runs_over([runs_of(visit, task_id)[0].id])
     return _stream(visit, task_id, None, over, query)
@@ -45,14 +45,14 @@ async def of_task(visit: Asked, task_id: str, query: Asks[LogAsked]) -> Response
 
 @router.get("/trials/{trial_id}/logs/fields")
 async def fields_of_trial(visit: Asked, trial_id: int, query: Asks[Followed]) -> Response:
-    """What a trial's lines differ in, with `follow` until the trial has ended."""
+    """The values by which a trial's log can be filtered, updated with `follow` until it has ended."""
     task_id = visit.catalogue.trial(trial_id).task_id
     return _fields(visit, task_id, trial_over(trial_id), query)
 
 
 @router.get("/tasks/{task_id}/logs/fields")
 async def fields_of_task(visit: Asked, task_id: str, query: Asks[Followed]) -> Response:
-    """What a task's lines differ in, with `follow` until the task has ended."""
+    """The values by which a task's log can be filtered, updated with `follow` until it has ended."""
     trial = visit.catalogue.trial_of_task(task_id)
     over = trial_over(trial.id) if trial else runs_over([one.id for one in runs_of(visit, task_id)])
     return _fields(visit, task_id, over, query)
@@ -76,7 +76,7 @@ def _stream(visit: UserVisit, task_id: str, trial_id: int | None, is_over: Fact,
         if wanted.descending:
             raise invalid("A log can only be followed in ascending order")
     elif limit or wanted.descending or not is_over.holds(visit.catalogue.state):
-        # Of a task that is over all is read to its end: the newest lines may not be stored as pages yet.
+        # A finished task's whole log goes through the follower, as its newest lines may not be in pages yet.
         return visit.stream(_shown(follow.read(visit.peers, wanted, limit), _written(trial_id)))
     follower = follow.Follower(
         visit.backend.following,
@@ -91,7 +91,7 @@ def _stream(visit: UserVisit, task_id: str, trial_id: int | None, is_over: Fact,
 
 
 def _written(trial_id: int | None) -> Callable[[Line], bytes]:
-    """How a line is sent: as one of a trial, or of a task."""
+    """Returns the encoder of a line: as a trial's, or as a task's."""
     return lambda one: line(log.line(one, trial_id))
 
 

@@ -1,4 +1,4 @@
-"""What the control plane says of itself (REST spec, sections 2 and 8)."""
+"""Information about the cluster and the control plane (REST spec, sections 2 and 8)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ParkedAsked(Asking):
 
 
 API_VERSION = "0.25.0"
-"""Of the API that we speak: clients compare it with their own."""
+"""The version of Determined's API that we implement. Clients compare it with their own."""
 MOST_PASSED_OVER = 1000
 PRODUCT = "PRODUCT_COMMUNITY"
 
@@ -49,7 +49,7 @@ root = APIRouter()
 
 @router.get("/master")
 async def master(visit: Anybody) -> Response:
-    """Identity and abilities; anybody may ask."""
+    """The cluster's identity and features. Needs no login."""
     settings = visit.backend.settings
     return visit.answer(
         {
@@ -125,7 +125,7 @@ async def change_config(visit: Asked, wish: MasterConfigBody) -> Response:
 
 @router.get("/master/logs")
 async def logs(visit: Asked, query: Asks[LogAsked]) -> Response:
-    """What was decided and seen in the cluster, in words."""
+    """Decisions and observations of the cluster, as sentences."""
     if query.limit < 0:
         raise invalid("Limit must be >= 0")
     part = {"offset": query.offset, "limit": query.limit}
@@ -134,7 +134,7 @@ async def logs(visit: Asked, query: Asks[LogAsked]) -> Response:
 
 @router.get("/master/parked")
 async def parked(visit: Asked, query: Asks[ParkedAsked]) -> Response:
-    """What was passed over (our addition): messages nobody can read, records nobody can decide about."""
+    """Unreadable messages and records about which a service cannot decide (our addition)."""
     limit = query.limit
     if not 0 < limit <= MOST_PASSED_OVER:
         raise invalid(f"limit must be 1 to {MOST_PASSED_OVER}, not {limit}")
@@ -145,7 +145,7 @@ async def parked(visit: Asked, query: Asks[ParkedAsked]) -> Response:
 
 @router.post("/master/parked/retry")
 async def retry_parked(visit: Asked, wish: RetryBody) -> Response:
-    """Have a service look once more at the records about which it could decide nothing (our addition)."""
+    """Make a service retry the records about which it could not decide (our addition)."""
     await visit.peers.command(RetryDecisions(owner=wish.program, user=visit.user.username))
     return visit.answer({})
 
@@ -162,13 +162,13 @@ async def archive(visit: Asked) -> Response:
 
 @router.get("/master/telemetry")
 async def telemetry(visit: Asked) -> Response:
-    """There is none."""
+    """Telemetry, which is always disabled."""
     return visit.answer({"enabled": False})
 
 
 @root.get("/info")
 async def info(visit: Anybody) -> Response:
-    """The older form; `workers`, an addition of ours, counts those that have registered."""
+    """The cluster's identity in the older form. Our addition `workers` counts the registered workers."""
     settings = visit.backend.settings
     found: dict[str, Any] = {
         "version": API_VERSION,
@@ -183,13 +183,13 @@ async def info(visit: Anybody) -> Response:
 
 @router.get("/master/health")
 async def cluster_health(visit: Anybody) -> Response:
-    """Whether the cluster works (our addition): `status`, that of each part, and everything that is wrong."""
+    """The health of the cluster (our addition): overall status, status of each part, and all problems."""
     return visit.answer(visit.backend.health.report(visit.catalogue.position))
 
 
 @root.get("/health")
 async def health(visit: Anybody) -> Response:
-    """The same for whoever looks at the status of the answer alone: 503 while nothing new can be decided."""
+    """The same report for monitors that only look at the status code: 503 while the cluster is down."""
     report = visit.backend.health.report(visit.catalogue.position)
     answer = visit.answer(report)
     answer.status_code = 503 if report["status"] == DOWN else 200

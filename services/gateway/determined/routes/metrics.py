@@ -1,4 +1,4 @@
-"""Streams of what trials reported (REST spec, section 4)."""
+"""Streams of reported metrics (REST spec, section 4)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ router = APIRouter()
 
 
 class ReportsAsked(Asking):
-    """Of which trials."""
+    """Query parameters: the trials."""
 
     trial_ids: Integers = NOTHING
 
 
 class GroupAsked(ReportsAsked, Grouped):
-    """And of which group."""
+    """Query parameters: the trials and the group."""
 
 
 async def _stream(visit: UserVisit, ids: list[int], group: str | None) -> Response:
@@ -42,7 +42,7 @@ async def _stream(visit: UserVisit, ids: list[int], group: str | None) -> Respon
 
 @router.get("/trials/metrics/trial_metrics")
 async def of_group(visit: Asked, query: Asks[GroupAsked]) -> Response:
-    """Reports of one group, or of all."""
+    """Reports of one group, or of all groups."""
     return await _stream(visit, query.trial_ids, query.group or None)
 
 

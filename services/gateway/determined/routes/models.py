@@ -37,7 +37,7 @@ ANY_TEXT = "%"
 
 
 def find(state: State, name_or_id: str) -> Model:
-    """Raises `Refused` (not found)."""
+    """The model of that name or id. Raises `Refused` (not found)."""
     if name_or_id.isdecimal() and int(name_or_id) in state.models:
         return state.models[int(name_or_id)]
     for one in state.models.values():
@@ -122,7 +122,7 @@ def _is_meant(asked: str, name: str) -> bool:
 
 @router.get("/model/labels")
 async def labels(visit: Asked, query: Asks[Paged]) -> Response:
-    """All labels of models, the most used first."""
+    """All labels of models, most used first."""
     used = Counter(label for one in _seen(visit) for label in one.labels)
     found = [label for label, _ in sorted(used.items(), key=lambda item: (-item[1], item[0]))]
     page, pagination = paging.cut(found, query.window)
@@ -140,7 +140,7 @@ async def registered(visit: Asked) -> Response:
 
 @router.post("/models")
 async def create(visit: Asked, wish: ModelBody) -> Response:
-    """Make a model."""
+    """Create a model."""
     state = visit.catalogue.state
     space = places.FIRST
     if wish.workspace_id:
@@ -165,7 +165,7 @@ async def _change(visit: UserVisit, name_or_id: str, /, **changes: Any) -> Respo
 
 @router.patch("/models/{name}")
 async def change(visit: Asked, name: str, wish: ModelBody) -> Response:
-    """Change what is given of a model."""
+    """Change the given fields of a model."""
     given = wish.given()
     if wish.workspace_name:
         given["workspace_id"] = places.workspace_named(
@@ -176,21 +176,21 @@ async def change(visit: Asked, name: str, wish: ModelBody) -> Response:
 
 @router.post("/models/{name}/archive")
 async def archive(visit: Asked, name: str) -> Response:
-    """Nothing of it may change from now on."""
+    """Archive a model, which makes it read-only."""
     await _change(visit, name, archived=True)
     return visit.answer({})
 
 
 @router.post("/models/{name}/unarchive")
 async def unarchive(visit: Asked, name: str) -> Response:
-    """It may change again."""
+    """Unarchive a model."""
     await _change(visit, name, archived=False)
     return visit.answer({})
 
 
 @router.post("/models/{name}/move")
 async def move(visit: Asked, name: str, wish: ModelMove) -> Response:
-    """Into another workspace."""
+    """Move a model to another workspace."""
     space = places.workspace(visit.catalogue.state, wish.destination_workspace_id)
     await _change(visit, name, workspace_id=space.workspace_id)
     return visit.answer({})
@@ -198,7 +198,7 @@ async def move(visit: Asked, name: str, wish: ModelMove) -> Response:
 
 @router.delete("/models/{name}")
 async def remove(visit: Asked, name: str) -> Response:
-    """Forget a model and its versions; the checkpoints stay as long as retention says."""
+    """Delete a model and its versions. Their checkpoints become subject to the retention rules."""
     id = find(visit.catalogue.state, name).id
     await visit.peers.command(RemoveModel(model_id=id, user=visit.user.username))
     return visit.answer({})
@@ -254,7 +254,7 @@ async def get_version(visit: Asked, name: str, number: int) -> Response:
 
 @router.patch("/models/{name}/versions/{number}")
 async def change_version(visit: Asked, name: str, number: int, wish: VersionBody) -> Response:
-    """Change what is given of a version."""
+    """Change the given fields of a version."""
     one = _version(visit.catalogue.state, name, number)
     command = SetVersion(model_id=one.model_id, number=number, user=visit.user.username, **wish.given())
     await visit.peers.command(command)
@@ -263,7 +263,7 @@ async def change_version(visit: Asked, name: str, number: int, wish: VersionBody
 
 @router.delete("/models/{name}/versions/{number}")
 async def remove_version(visit: Asked, name: str, number: int) -> Response:
-    """Forget a version; its checkpoint stays as long as retention says."""
+    """Delete a version. Its checkpoint becomes subject to the retention rules."""
     one = _version(visit.catalogue.state, name, number)
     command = RemoveVersion(model_id=one.model_id, number=number, user=visit.user.username)
     await visit.peers.command(command)

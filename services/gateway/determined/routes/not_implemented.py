@@ -1,4 +1,4 @@
-"""What 0.25 has and is not offered here: 501, with what to do instead."""
+"""Routes of 0.25 that are not offered: they answer 501 and say what to do instead."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MISSING: dict[tuple[str, str], str] = {
         "trial of its own, and name the checkpoint in its hyperparameters or as source_checkpoint_uuid"
     ),
 }
-"""Method and path below `/api/v1`, and what whoever asks is told."""
+"""By method and path below `/api/v1`: what to do instead."""
 
 router = APIRouter()
 

@@ -1,6 +1,6 @@
-"""What Prometheus is told by way of the gateway (REST spec, section 8), for those who may sign in.
+"""Metrics for Prometheus through the gateway (REST spec, section 8), for clients with a login.
 
-The pages on the health ports of all processes tell more and need no session: docs/guides/operating.md.
+The pages on the processes' health ports have more metrics and need no login: docs/guides/operating.md.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 @root.get("/debug/prom/metrics")
 async def own(visit: Asked) -> Response:
-    """The numbers of the gateway that answers."""
+    """The metrics of the gateway that answers."""
     return Response(await visit.backend.measures.text(), media_type=TEXT)
 
 
 @root.get("/prom/det-state-metrics")
 async def cluster_state(visit: Asked) -> Response:
-    """Which run holds how many slots of which agent: to be joined with what exporters tell of the hosts."""
+    """How many slots of which agent each run holds, to be joined with the metrics of host exporters."""
     measures = Measures("cluster")
     sight = visit.sight
     measures.read(lambda: _readings(visit.catalogue.state, sight))

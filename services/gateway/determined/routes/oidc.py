@@ -1,7 +1,7 @@
-"""Signing in with a provider of identities, in a browser (docs/decisions/0040).
+"""Browser sign-in with an OpenID Connect provider (docs/decisions/0040).
 
-The browser goes to the provider and comes back with a code, which is exchanged for what the provider signs.
-A command on the user's machine waits on a port of its own, and is given a ticket there that it alone can use.
+The browser goes to the provider and returns with a code, which is exchanged for signed claims. A command on
+the user's machine listens on a local port, where it receives a ticket that only it can redeem.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ router = APIRouter()
 
 
 class StartAsked(Asking):
-    """GET /auth/oidc/start: what does not fit is told on a page."""
+    """GET /auth/oidc/start. Values are checked in the route, which reports errors as a page."""
 
     port: str = ""
     challenge: str = ""
@@ -47,7 +47,7 @@ class StartAsked(Asking):
 
 
 class CallbackAsked(Asking):
-    """GET /auth/oidc/callback, as the provider sends it."""
+    """GET /auth/oidc/callback, as sent by the provider."""
 
     code: str = ""
     state: str = ""
@@ -72,7 +72,7 @@ HEADERS = {
 
 @router.get("/auth/oidc/start")
 async def start(visit: Anybody, query: Asks[StartAsked]) -> Response:
-    """Go to the provider; `return`: the place to come back to. `port` and `challenge` are for `det`."""
+    """Redirect to the provider. `return` is where to come back to; `port` and `challenge` are for `det`."""
     try:
         provider = _provider(visit)
         port, challenge = int(query.port) if _PORT.fullmatch(query.port) else 0, query.challenge
@@ -99,7 +99,7 @@ async def start(visit: Anybody, query: Asks[StartAsked]) -> Response:
 
 @router.get("/auth/oidc/callback")
 async def callback(visit: Anybody, query: Asks[CallbackAsked]) -> Response:
-    """Somebody comes back from the provider."""
+    """Complete a sign-in when the browser returns from the provider."""
     try:
         attempt = visit.backend.logins.begin_elsewhere(visit.address, time.monotonic())
         try:
@@ -119,12 +119,12 @@ async def callback(visit: Anybody, query: Asks[CallbackAsked]) -> Response:
 
 @router.post("/auth/oidc/token")
 async def token(visit: Anybody, body: TicketBody) -> Response:
-    """The session's token, for the command that asked for the sign-in."""
+    """Exchange a ticket for the session's token. For the command that started the sign-in."""
     key = visit.backend.token_key
     try:
         ticket = kept.open_ticket(key, body.ticket, body.verifier, time.time())
     except Unusable:
-        raise unauthenticated("this ticket is over, or was not made for you: run the command again") from None
+        raise unauthenticated("this ticket has expired or was issued to someone else: run the command again") from None
     who = users.by_name(visit.catalogue.state, visit.session_of(ticket.token).user)
     return visit.answer({"token": ticket.token, "user": user(who)})
 
@@ -173,14 +173,14 @@ def _back(visit: Visit, begun: Pending, token: str) -> Response:
 
 
 def _begun(visit: Visit, state: str) -> Pending:
-    """The sign-in that this browser began; raises `NotProven`."""
+    """The sign-in that this browser started. Raises `NotProven`."""
     again = "begin again, and stay in the same browser"
     try:
         begun = kept.open_pending(visit.backend.token_key, visit.request.cookies.get(COOKIE, ""), time.time())
     except Unusable:
         raise NotProven(f"this sign-in was not begun here, or too long ago: {again}") from None
     if not state or state != begun.state:
-        raise NotProven(f"this is another sign-in than the last one that this browser began: {again}")
+        raise NotProven(f"this is not the last sign-in that this browser began: {again}")
     return begun
 
 
@@ -202,7 +202,7 @@ def _own_address(visit: Visit) -> str:
 
 
 def _page(error: Refused | ProviderAway | NotProven) -> Response:
-    """What went wrong, for a person: they came here by a link or from the provider."""
+    """An error as a page, because people get here by following a link or from the provider."""
     problem = error.problem if isinstance(error, Refused) else Problem("unauthenticated", str(error))
     status = 502 if isinstance(error, ProviderAway) else MEANINGS[problem.code].status
     text = (

@@ -1,4 +1,4 @@
-"""Commands, TensorBoards, notebooks and shells: tasks that people start by themselves (REST, section 7)."""
+"""Commands, TensorBoards, notebooks and shells (REST spec, section 7)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _public(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _may_control(visit: UserVisit, id: str) -> bool:
-    """Whether they may kill it; who may only look at a shell is not given the key to it."""
+    """Whether the user may kill the task. Only then do they get the private key of a shell."""
     try:
         visit.need("control_task", "task", id)
     except Refused:
@@ -127,7 +127,7 @@ def _check_no_passphrase(body: TaskBody) -> None:
 
 
 class TasksAsked(Paged, Users):
-    """Whose tasks, and where."""
+    """Query parameters of a list of tasks."""
 
     workspace_id: Integer = 0
 
@@ -137,11 +137,11 @@ def _add(kind: OwnKind) -> None:
     path = f"/{noun}s"
 
     async def start(visit: Asked) -> Response:
-        """Start one; it waits for slots, runs once, and has a log."""
+        """Start a task. It waits for slots, runs once, and has a log."""
         return await _start(visit, kind)
 
     async def list_all(visit: Asked, query: Asks[TasksAsked]) -> Response:
-        """All there are and were, by when they were started."""
+        """All current and past tasks of this kind, in the order they were started."""
         state, space = visit.catalogue.state, query.workspace_id
         wanted = users.names_of(state, query.users, query.user_ids)
         own = [one for one in state.tasks.values() if one.kind == kind]
@@ -154,17 +154,17 @@ def _add(kind: OwnKind) -> None:
         return visit.answer({f"{noun}s": page, "pagination": pagination})
 
     async def get(visit: Asked, id: str) -> Response:
-        """One of them, with its configuration."""
+        """One task, with its configuration."""
         return _shown(visit, kind, id)
 
     async def kill(visit: Asked, id: str) -> Response:
-        """End it at once."""
+        """Kill a task immediately."""
         _find(visit.catalogue.state, kind, id)
         await visit.peers.command(StopTask(task_id=id, user=visit.user.username))
         return _shown(visit, kind, id)
 
     async def set_priority(visit: Asked, id: str, body: TaskPriority) -> Response:
-        """Give its job another priority."""
+        """Change the priority of a task's job."""
         owner = ids.owner_of_task(_find(visit.catalogue.state, kind, id).number)
         user = visit.user.username
         await visit.peers.command(ChangeJob(experiment_id=owner, priority=body.priority, user=user))
@@ -186,7 +186,7 @@ for _kind in NOUNS:
 
 @router.put("/notebooks/{id}/report_idle")
 async def report_idle(visit: Asked, id: str, body: IdleReport) -> Response:
-    """The notebook itself says whether somebody uses it; idle for its whole `idle_timeout`, it is ended."""
+    """Report whether a notebook is in use. One that is idle for its whole `idle_timeout` is stopped."""
     known = _find(visit.catalogue.state, "NOTEBOOK", id)
     within_s = idle_timeout_s(known.config)
     if within_s is not None:

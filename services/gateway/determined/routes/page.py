@@ -1,4 +1,4 @@
-"""The web UI below `/det/`; where it was not built, a plain status page (REST spec, section 8)."""
+"""The web UI below `/det/`, or a plain status page if it was not built (REST spec, section 8)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HEADERS = {
     "X-Frame-Options": "DENY",
     "X-Content-Type-Options": "nosniff",
 }
-# Styles are set by scripts, for charts; scripts come from here alone.
+# Chart code sets inline styles. Scripts are only allowed from this origin.
 POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'"
 FOR_EVER = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
 _NOT_REFUSED = r"(?!\s*;\s*q=0(\.0*)?\s*(,|$))"
@@ -46,7 +46,7 @@ async def live(visit: Asked) -> Response:
 
 @root.get("/det/assets/{name}")
 async def asset(visit: Anybody, name: str) -> Response:
-    """A part of the web UI; its name holds a digest of its content."""
+    """A file of the web UI. Its name contains a digest of its content, so it may be cached forever."""
     if _NAME.fullmatch(name) is None:
         raise not_found("asset", name)
     try:
@@ -59,19 +59,19 @@ async def asset(visit: Anybody, name: str) -> Response:
 
 
 def _packing(visit: Visit) -> str:
-    """The best that both sides know: `br`, `gzip` or none."""
+    """The best encoding that both sides support: `br`, `gzip` or none."""
     takes = visit.request.headers.get("accept-encoding", "")
     return next((one for one in ("br", "gzip") if re.search(rf"\b{one}\b{_NOT_REFUSED}", takes)), "")
 
 
 @lru_cache(maxsize=256)
 def _asset(path: Path, packing: str) -> tuple[bytes, str]:
-    """The content as it is sent, and how it is packed; the build puts brotli's beside each file."""
+    """An asset's content as sent, and its encoding. The build stores a Brotli file beside each asset."""
     beside = path.with_name(f"{path.name}.br")
     if packing == "br" and beside.exists():
         return beside.read_bytes(), "br"
     content = path.read_bytes()
-    # A font is packed already.
+    # A font is already compressed.
     if not packing or path.suffix == ".woff2":
         return content, ""
     return gzip.compress(content, mtime=0), "gzip"
@@ -81,7 +81,7 @@ def _asset(path: Path, packing: str) -> tuple[bytes, str]:
 @root.get("/det")
 @root.get("/det/{rest:path}")
 async def page(visit: Anybody) -> Response:
-    """The page, whatever place in it is meant: its script reads the address."""
+    """The page for every address in the web UI. Its script reads the address."""
     index = BUILT / "index.html"
     if not index.exists():
         return await _status(visit)
@@ -91,7 +91,7 @@ async def page(visit: Anybody) -> Response:
 
 
 async def _status(visit: Visit) -> Response:
-    """With content at once for who is logged in, else it logs in by itself first."""
+    """The status page. Without a session it has no content, and its script logs in first."""
     try:
         visit.session()
         content = await _live(visit)
@@ -102,7 +102,7 @@ async def _status(visit: Visit) -> Response:
 
 
 async def _moved(visit: Anybody) -> Response:
-    """Addresses of places as people write them, without `/det`."""
+    """Redirect addresses without the `/det` prefix, as people type them."""
     url = visit.request.url
     return RedirectResponse(f"/det{url.path}" + (f"?{url.query}" if url.query else ""))
 

@@ -1,4 +1,4 @@
-"""What a configuration may hold, what its search would do (REST spec, sections 3 and 8), where one stands."""
+"""Fields of a configuration, previews of searches, and search progress (REST spec, sections 3 and 8)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ root = APIRouter()
 
 
 async def _played(visit: UserVisit, config: Any, seed: int | None = None) -> tuple[dict[str, Any], Any]:
-    """The completed configuration and what its search does; an entrypoint is not needed for that."""
+    """The completed configuration and the trials of its search. An entrypoint is not required."""
     if not isinstance(config, dict):
         raise invalid("a configuration is expected: a JSON object")
     text = msgspec.json.encode({"entrypoint": "none"} | config).decode()
@@ -31,13 +31,13 @@ async def _played(visit: UserVisit, config: Any, seed: int | None = None) -> tup
 
 @router.get("/experiment-config/fields")
 async def fields(visit: Asked) -> Response:
-    """Every field of a configuration: its kind, its default, the words it may be; for editors."""
+    """Every field of a configuration with its type, default and allowed values, for editors."""
     return visit.answer({"fields": [msgspec.to_builtins(one) for one in expconf.outline()]})
 
 
 @router.post("/preview-hp-search")
 async def preview(visit: Asked) -> Response:
-    """Trials as lists of what each is asked to do."""
+    """The trials that a search would create, with the operations of each."""
     body = await visit.json()
     given = body if isinstance(body, dict) else {}
     seed = given.get("seed")
@@ -49,7 +49,7 @@ async def preview(visit: Asked) -> Response:
 
 @router.get("/experiments/{experiment_id}/rungs")
 async def rungs(visit: Asked, experiment_id: int) -> Response:
-    """Which trials a halving search promoted and stopped, at which value (our addition)."""
+    """Which trials a halving search promoted and stopped, and at which value (our addition)."""
     visit.catalogue.experiment(experiment_id)
     found = await visit.peers.ask(queries.SearchRungs(experiment_id))
     brackets = [[_rung(rung) for rung in bracket] for bracket in found["brackets"]]
@@ -73,7 +73,7 @@ def _operations(lengths: list[int]) -> list[dict[str, Any]]:
 
 @root.post("/searcher/preview")
 async def preview_in_short(visit: Asked) -> Response:
-    """The older form: `{"results": {"4 V 16 V": 1}}`, a V for each validation."""
+    """The older form of the preview: `{"results": {"4 V 16 V": 1}}`, with a V for each validation."""
     _, rows = await _played(visit, await visit.json())
     results = {" ".join(f"{length} V" for length in row["lengths"]): row["trials"] for row in rows}
     return visit.answer({"results": results})

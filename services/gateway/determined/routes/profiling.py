@@ -1,4 +1,4 @@
-"""What a trial's machine did: profiler series, kept as groups of metrics (REST spec, section 4)."""
+"""Profiler series of trials, which are stored as groups of metrics (REST spec, section 4)."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ GROUPS = {
     "PROFILER_METRIC_TYPE_MISC": "profile.throughput",
 }
 REPORTED = GROUPS | {"PROFILER_METRIC_TYPE_PROCESS": "profile.process"}
-"""With what workers see of a trial's processes, which no client of 0.25 has a word for."""
+"""Also accepts the workers' measurements of a trial's processes, which 0.25 has no type for."""
 TYPES = {group: kind for kind, group in GROUPS.items()}
 MOST_VALUES = 10_000
 
 
 class Labels(Body):
-    """What a series is of."""
+    """The identity of a series."""
 
     trial_id: int = 0
     name: str = ""
@@ -60,7 +60,7 @@ class Batches(Body):
 
 @router.post("/trials/profiler/metrics")
 async def report(visit: Asked, body: Batches) -> Response:
-    """Points of series, all of one trial's present run."""
+    """Store points of series, for the current run of each trial."""
     for batch in body.batches:
         _check(batch)
     for trial_id in dict.fromkeys(batch.labels.trial_id for batch in body.batches):
@@ -105,7 +105,7 @@ class SeriesAsked(Asking):
 
 @router.get("/trials/{trial_id}/profiler/available_series")
 async def available(visit: Asked, trial_id: int, query: Asks[Followed]) -> Response:
-    """Which series there are; with `follow` until the trial has ended."""
+    """The available series; with `follow`, updated until the trial has ended."""
     visit.catalogue.trial(trial_id)
 
     async def ask() -> dict[str, Any]:
@@ -128,7 +128,7 @@ def _labels(trial_id: int, kind: str, name: str) -> dict[str, Any]:
 
 @router.get("/trials/{trial_id}/profiler/metrics")
 async def series(visit: Asked, trial_id: int, query: Asks[SeriesAsked]) -> Response:
-    """The points of one series, `labels.name` and `labels.metricType`, as far as they were reported."""
+    """The reported points of the series with `labels.name` and `labels.metricType`."""
     visit.catalogue.trial(trial_id)
     name, kind = query.name, query.kind
     if not name:

@@ -1,7 +1,7 @@
-"""HTTP to tasks: what a browser asks below `/proxy/<task id>/` is asked of the task (REST, section 8).
+"""HTTP proxy to tasks: forwards requests below `/proxy/<task id>/` (REST spec, section 8).
 
-Who comes with a session's cookie is sent on to an address with a ticket (`services.web.tickets`),
-where the page of the task is alone. Programs, which send a header, are answered at once.
+A browser with a session cookie is redirected to an address with a ticket (`services.web.tickets`), which
+isolates the task's page. Programs, which send a header, are answered directly.
 """
 
 from __future__ import annotations
@@ -33,25 +33,26 @@ from services.web.upgrades import agreed, is_upgrade
 
 root = APIRouter()
 ACT_FOR_OWNER = ("NOTEBOOK", "SHELL")
-"""Kinds whose pages run whatever one writes there, with the rights of whose they are."""
+"""Kinds of tasks whose pages execute arbitrary input with the rights of the task's owner."""
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 TIMEOUT = httpx.Timeout(60.0, connect=5.0)
 LAST_STATUS = 599
 ANSWER_S = 60.0
-"""So long a task may take until its answer begins, from the last byte of the request: also one that sends a
-byte of it now and then, which the timeouts of single steps let go on for ever."""
+"""Maximum time from the last byte of the request to the start of the answer. It also stops a task that sends
+a byte now and then, which the timeouts of single steps would never do.
+"""
 
 
 @root.api_route("/proxy/{task_id}", methods=METHODS, include_in_schema=False)
 @root.api_route("/proxy/{task_id}/{rest:path}", methods=METHODS, include_in_schema=False)
 async def forward(visit: Anybody, task_id: str, rest: str = "") -> Response:
-    """Ask the task, and hand on what it answers."""
+    """Forward a request to the task, and return its answer."""
     request = visit.request
     ticket = rest.partition("/")[0]
     path = request.scope["raw_path"].partition(b"?")[0]
     if ticket.startswith(tickets.MARK):
         if request.method == "OPTIONS" and "access-control-request-method" in request.headers:
-            # Browsers ask without a ticket's rights whether they may ask: nothing of the task is in it.
+            # Browsers send CORS preflights without credentials. The answer contains nothing of the task.
             return Response(status_code=204, headers=dict(task_pages.FROM_ITSELF))
         plain = path.replace(f"/{ticket}".encode(), b"", 1)
         return await _asked(_ticketed(visit, task_id, ticket), task_id, plain, f"/{ticket}")
@@ -61,18 +62,18 @@ async def forward(visit: Anybody, task_id: str, rest: str = "") -> Response:
     if {"authorization", SCRIPTS_HEADER} & set(request.headers.keys()):
         return await _asked(seen, task_id, path, "")
     if request.method not in ("GET", "HEAD") or is_upgrade(request):
-        raise forbidden(f"open the page of task {task_id} first: from elsewhere nothing is sent to it")
+        raise forbidden(f"open the page of task {task_id} first: requests from other pages are refused")
     return _to_its_page(seen, task_id, path)
 
 
 @root.get("/det/interactive/{task_id}/{rest:path}")
 async def of_older_clients(visit: Anybody, task_id: str, rest: str) -> Response:
-    """The address that clients of 0.25 print for a notebook; its name for the page stands behind the task."""
+    """Redirect the address that 0.25 clients print for a notebook; `rest` is the page's name."""
     return RedirectResponse(f"/proxy/{quote(task_id, safe='')}/")
 
 
 def _to_its_page(visit: UserVisit, task_id: str, path: bytes) -> Response:
-    """Send a browser to where the task's page is alone."""
+    """Redirect a browser to the isolated address of the task's page."""
     _address(visit, task_id)
     root, _, inner = path.decode("ascii").removeprefix("/proxy/").partition("/")
     sealed = tickets.seal(visit.backend.token_key, task_id, visit.token() or "")
@@ -81,7 +82,7 @@ def _to_its_page(visit: UserVisit, task_id: str, path: bytes) -> Response:
 
 
 def _ticketed(visit: Visit, task_id: str, ticket: str) -> UserVisit:
-    """The request of whose ticket it is; raises `Refused` (401)."""
+    """The request on behalf of the ticket's session. Raises `Refused` (401)."""
     try:
         token = tickets.unseal(visit.backend.token_key, task_id, ticket)
     except tickets.BadTicket as error:
@@ -117,8 +118,8 @@ async def _asked(visit: UserVisit, task_id: str, path: bytes, ticket: str) -> Re
             answer = await visit.backend.to_tasks.handle_async_request(asked)
     except TimeoutError:
         raise unavailable(
-            f"task {task_id} did not begin to answer at {address} within {ANSWER_S:g} s; try again when it "
-            "has started, its log says what it does"
+            f"task {task_id} did not start to answer at {address} within {ANSWER_S:g} s; try again when it "
+            "has started; see its log"
         ) from None
     except httpx.HTTPError as error:
         raise unavailable(f"task {task_id} does not answer at {address}: {error!r}") from None
@@ -131,10 +132,10 @@ async def _asked(visit: UserVisit, task_id: str, path: bytes, ticket: str) -> Re
 
 
 def _check_status(task_id: str, status: int) -> None:
-    """Raises `Refused` (503) for one that no server may hand on."""
+    """Raise `Refused` (503) for a status that a server cannot send on."""
     if status > LAST_STATUS:
         raise unavailable(
-            f"task {task_id} answered with status {status}; HTTP has none above {LAST_STATUS}: mend it"
+            f"task {task_id} answered with status {status}; HTTP has none above {LAST_STATUS}: fix the task"
         )
 
 
@@ -161,7 +162,7 @@ def _handed_on(visit: UserVisit, answer: httpx.Response, task_id: str, ticket: s
 
 
 async def _joined(visit: Visit, task_id: str, path: bytes) -> Response:
-    """A WebSocket of the task's, byte by byte."""
+    """Tunnel a WebSocket to the task, byte by byte."""
     if EXTENSION not in visit.request.scope.get("extensions", {}):
         raise unimplemented("this server cannot leave HTTP for a WebSocket")
     address, held = _address(visit, task_id), contextlib.AsyncExitStack()
@@ -186,7 +187,7 @@ async def _joined(visit: Visit, task_id: str, path: bytes) -> Response:
 
 
 def _recheck(visit: Visit, task_id: str) -> None:
-    """Raises `Refused` once the task is over, or whoever asks may go on no longer."""
+    """Raise `Refused` if the task is over or the caller has lost access."""
     _address(visit, task_id)
     if not isinstance(visit, UserVisit):
         _keyed(visit, task_id)
@@ -196,9 +197,10 @@ def _recheck(visit: Visit, task_id: str) -> None:
 
 
 def _keyed(visit: Visit, task_id: str) -> Visit:
-    """Who brings no session, to a shell: there it is the key that lets in. Raises `Refused` (401).
+    """Admit a caller without a session to a shell, whose key authenticates them. Raises `Refused` (401).
 
-    A key acts for whose the shell is, and says nothing of who uses it: it lets in for as long as they may.
+    A shell's key acts for its owner and does not identify who uses it, so it works as long as the owner has
+    access.
     """
     state = visit.catalogue.state
     known = state.tasks.get(task_id)
@@ -207,23 +209,23 @@ def _keyed(visit: Visit, task_id: str) -> Visit:
     try:
         require(Directory(state), known.user, [Wish("control_task", "task", task_id)])
     except Refused:
-        raise unauthenticated("whose shell this is may not use it any more; run 'det user login'") from None
+        raise unauthenticated("the owner of this shell has lost access to it; run 'det user login'") from None
     return visit
 
 
 def _check_right(visit: UserVisit, task_id: str) -> None:
-    """Who may look at a notebook may not yet write in it: it acts for its owner. Raises `Refused` (403)."""
+    """Require more than view access for tasks that act for their owner. Raises `Refused` (403)."""
     known = visit.catalogue.state.tasks.get(task_id)
     if known is not None and known.kind in ACT_FOR_OWNER:
         visit.need("control_task", "task", task_id)
 
 
 def _url(address: str, target: bytes) -> httpx.URL:
-    """Raises `Refused` (400) for what is no address, such as one with a `#`, which no client may send."""
+    """Build the task's URL. Raises `Refused` (400) if it is invalid, for example with a `#`."""
     try:
         return httpx.URL(f"http://{address}").copy_with(raw_path=target)
     except httpx.InvalidURL as error:
-        raise invalid(f"the address of the request cannot be asked for: {error}") from None
+        raise invalid(f"the request's address is not valid: {error}") from None
 
 
 def _target(request: Request, path: bytes) -> bytes:
@@ -232,7 +234,7 @@ def _target(request: Request, path: bytes) -> bytes:
 
 
 def _headers(visit: Visit, task_id: str, *, page: bool) -> task_pages.Headers:
-    """What the task is told; to those that only the gateway may talk to, by what they know it."""
+    """The headers for the task. A task that only the gateway may call also gets a credential."""
     headers = task_pages.for_task(visit.request.headers.items(), page=page)
     key, known = visit.backend.task_key, visit.catalogue.state.tasks.get(task_id)
     if key is not None and known is not None and known.kind in ACT_FOR_OWNER:
@@ -249,6 +251,6 @@ def _address(visit: Visit, task_id: str) -> str:
         raise not_found("live task", task_id)
     if not known.address:
         raise unavailable(f"task {task_id} does not answer HTTP yet; try again")
-    # What was said in former times was not looked at.
+    # Old events hold addresses that were not validated.
     check_place(state, allocation, known.address)
     return known.address

@@ -28,27 +28,27 @@ JOB_STATES = ("QUEUED", "SCHEDULED", "SCHEDULED_BACKFILLED")
 
 
 class JobsAsked(Paged):
-    """Which jobs."""
+    """Query parameters of a list of jobs."""
 
     resource_pool: str = ""
     states: Annotated[list[str], names("STATE_", JOB_STATES)] = NOTHING
 
 
 class PoolsAsked(Paged):
-    """Which pools."""
+    """Query parameters of a list of pools."""
 
     unbound: Flag = False
 
 
 class StatsAsked(Asking):
-    """Of which pools."""
+    """Query parameters: the pools."""
 
     resource_pools: list[str] = NOTHING
 
 
 @router.get("/resource-pools")
 async def pools(visit: Asked, query: Asks[PoolsAsked]) -> Response:
-    """All pools, with their queues' counts, or those that are bound to no workspace."""
+    """All pools with the counts of their queues, optionally only those bound to no workspace."""
     rows, queue = await visit.peers.pools(), await visit.peers.jobs()
     if query.unbound:
         rows = [row for row in rows if row.name not in visit.catalogue.state.bindings]
@@ -72,7 +72,7 @@ async def _jobs(visit: UserVisit, query: JobsAsked) -> tuple[list[dict[str, Any]
 
 
 async def _told(visit: UserVisit, rows: list[Job]) -> dict[str, Any]:
-    """How far jobs are, and when they would start and end: also of those that this person does not see."""
+    """Progress and forecast of all jobs, including those that this user may not see."""
     state = visit.catalogue.state
     progress = await visit.peers.progress(row.experiment_id for row in rows if row.experiment_id > 0)
     standing = forecast.standing(rows, state, progress, time.time())
@@ -88,21 +88,21 @@ async def _told(visit: UserVisit, rows: list[Job]) -> dict[str, Any]:
 
 @router.get("/job-queues", **answering_page("jobs", records.Job))
 async def queue(visit: Asked, query: Asks[JobsAsked]) -> Response:
-    """Who is next."""
+    """The jobs, in queue order."""
     page, pagination = await _jobs(visit, query)
     return visit.answer({"jobs": page, "pagination": pagination})
 
 
 @router.get("/job-queues-v2")
 async def queue_v2(visit: Asked, query: Asks[JobsAsked]) -> Response:
-    """Who is next; each job wrapped once more."""
+    """The jobs in queue order, each wrapped in `full`."""
     page, pagination = await _jobs(visit, query)
     return visit.answer({"jobs": [{"full": one} for one in page], "pagination": pagination})
 
 
 @router.get("/job-queues/stats")
 async def stats(visit: Asked, query: Asks[StatsAsked]) -> Response:
-    """How many wait and run, per pool."""
+    """The number of waiting and running jobs per pool."""
     wanted = query.resource_pools
     queue, there = await visit.peers.jobs(), [row.name for row in await visit.peers.pools()]
     for name in wanted:
@@ -121,7 +121,7 @@ async def stats(visit: Asked, query: Asks[StatsAsked]) -> Response:
 
 
 class QueuePreview(TypedDict):
-    """What a change of the queue would lead to; jobs by their ids."""
+    """The effects of a queue change; jobs are given by id."""
 
     starts: list[str]
     leaves: list[str]
@@ -130,9 +130,9 @@ class QueuePreview(TypedDict):
 
 @router.post("/job-queues/preview", **answering(QueuePreview))
 async def preview(visit: Asked, wish: QueueUpdate) -> Response:
-    """What one change would lead to, before it is made: who starts at once, who is asked to leave for it.
+    """Preview a change without making it: which jobs would start, and which would be preempted for it.
 
-    `startsIn`: seconds until the job would begin then, at the present pace; null where nobody can tell.
+    `startsIn` is the estimated time until the job would start, in seconds, or null if unknown.
     """
     change = _change(wish, visit.user.username)
     seen = visit.sight.experiment
@@ -154,7 +154,7 @@ async def preview(visit: Asked, wish: QueueUpdate) -> Response:
 
 @router.post("/job-queues")
 async def update(visit: Asked, wish: QueueUpdates) -> Response:
-    """Changes in order; those that are refused are told together, the others stay (scheduling spec, 6)."""
+    """Apply changes in order. Failures are reported together; the other changes stay (scheduling spec, 6)."""
     refusals = []
     for one in wish.updates:
         try:
@@ -177,7 +177,7 @@ def _change(one: QueueUpdate, user: str) -> ChangeJob:
 
 
 def owner_of(job_id: str) -> int:
-    """The experiment or task behind a job; raises `Refused` (404)."""
+    """The experiment or task of a job. Raises `Refused` (404)."""
     owner = ids.owner_of_job(job_id)
     if owner is None:
         raise not_found("job", job_id)

@@ -22,7 +22,7 @@ router = APIRouter()
 
 @router.get("/quotas")
 async def list_quotas(visit: Asked, query: Asks[Paged]) -> Response:
-    """The quotas that limit whoever asks, and what counts for them; to administrators all there are."""
+    """The quotas that apply to the user, with current usage. Administrators see all quotas."""
     state, id = visit.catalogue.state, visit.user.id
     seen = {one for one in places.workspaces(state) if visit.sight.workspace(one)}
     everything = may(state, visit.session(), Wish("administer_cluster"))
@@ -35,7 +35,7 @@ async def list_quotas(visit: Asked, query: Asks[Paged]) -> Response:
 
 @router.put("/quotas/{holder}")
 async def set_quota(visit: Asked, holder: str, wish: QuotaBody) -> Response:
-    """Limit `user-<id>`, `group-<id>` or `workspace-<id>` so; what is not given, or null, has no limit."""
+    """Set the limits of `user-<id>`, `group-<id>` or `workspace-<id>`. Missing or null means no limit."""
     limits = wish.model_dump()
     await visit.peers.command(SetQuota(holder=holder, user=visit.user.username, **limits))
     state = visit.catalogue.state
@@ -48,6 +48,6 @@ async def set_quota(visit: Asked, holder: str, wish: QuotaBody) -> Response:
 
 @router.delete("/quotas/{holder}")
 async def remove_quota(visit: Asked, holder: str) -> Response:
-    """Limit it no longer."""
+    """Remove a quota."""
     await visit.peers.command(SetQuota(holder=holder, user=visit.user.username))
     return visit.answer({})

@@ -1,4 +1,4 @@
-"""Metrics that a script reports (REST spec, section 4, metric rules)."""
+"""Reporting of metrics by scripts (REST spec, section 4, metric rules)."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ router = APIRouter()
 
 
 class Values(Body):
-    """The numbers themselves."""
+    """The metric values."""
 
     avg_metrics: dict[str, Any] = Field(default_factory=dict)
-    # One fault tells enough: to tell hundreds of thousands takes long.
+    # Stop at the first error: reporting hundreds of thousands of them takes long.
     batch_metrics: list[dict[str, Any]] | None = Field(default=None, fail_fast=True)
 
 
@@ -46,7 +46,7 @@ class GroupedMetrics(Body):
 
 @router.post("/trials/{trial_id}/metrics")
 async def report(visit: Asked, trial_id: int, body: GroupedMetrics) -> Response:
-    """Metrics of any group."""
+    """Report metrics of any group."""
     if not body.group:
         raise invalid("group is missing: training, validation or a name of your own")
     return await _report(visit, trial_id, body.group, body.metrics)
@@ -54,18 +54,18 @@ async def report(visit: Asked, trial_id: int, body: GroupedMetrics) -> Response:
 
 @router.post("/trials/{trial_id}/training_metrics")
 async def report_training(visit: Asked, trial_id: int, body: TrialMetrics) -> Response:
-    """Training metrics."""
+    """Report training metrics."""
     return await _report(visit, trial_id, "training", body)
 
 
 @router.post("/trials/{trial_id}/validation_metrics")
 async def report_validation(visit: Asked, trial_id: int, body: TrialMetrics) -> Response:
-    """Validation metrics."""
+    """Report validation metrics."""
     return await _report(visit, trial_id, "validation", body)
 
 
 async def _report(visit: UserVisit, trial_id: int, group: str, body: TrialMetrics) -> Response:
-    """Answered when the metrics service has judged the report."""
+    """Store a report, and answer once the metrics service has judged it."""
     witness = Witness(visit, trial_id)
     run = witness.reporting_run
     if body.trial_run_id != run:

@@ -1,4 +1,4 @@
-"""What retention would delete (REST spec, section 8)."""
+"""Previews which checkpoints retention would delete (REST spec, section 8)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ root = APIRouter()
 
 
 class NumbersAsked(Asking):
-    """How many would stay."""
+    """Query parameters: how many checkpoints to keep."""
 
     save_experiment_best: Integer = 0
     save_trial_best: Integer = 0
@@ -28,7 +28,7 @@ class NumbersAsked(Asking):
 
 @root.get("/experiments/{experiment_id}/preview_gc")
 async def preview(visit: Asked, experiment_id: int, query: Asks[NumbersAsked]) -> Response:
-    """Checkpoints that would go, were the experiment over and these its numbers."""
+    """The checkpoints that would be deleted if the experiment had ended and used these numbers."""
     one = visit.catalogue.experiment(experiment_id)
     found = [query.save_experiment_best, query.save_trial_best, query.save_trial_latest]
     if min(found) < 0:
@@ -44,7 +44,7 @@ async def preview(visit: Asked, experiment_id: int, query: Asks[NumbersAsked]) -
 
 
 def _as_in_0_25(one: Checkpoint) -> dict[str, Any]:
-    """The names that clients of 0.25 read here, and nowhere else."""
+    """Additional names that 0.25 clients read only here."""
     return {
         "TrialID": one.trial_id,
         "ReportTime": instant(one.at),

@@ -1,4 +1,4 @@
-"""What people change of experiments that exist, one or many at once (REST spec, section 3)."""
+"""Changes to existing experiments, one or many at once (REST spec, section 3)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _JOB = {"resources.max_slots": "max_slots", "resources.weight": "weight", "resou
 
 @router.patch("/experiments/{experiment_id}")
 async def revise(visit: Asked, experiment_id: int) -> Response:
-    """Change what may change while it lives; all of it is checked before anything is changed."""
+    """Change an experiment while it exists. All changes are validated before any is applied."""
     one = visit.catalogue.experiment(experiment_id)
     changes = _changes(await visit.json())
     config = present_config(one, visit.catalogue.submission(experiment_id))
@@ -66,7 +66,7 @@ def _needs_job(one: Experiment) -> None:
 
 
 def _changes(body: Any) -> dict[str, Any]:
-    """Dotted configuration fields and their new values; null unsets. Unknown fields are ignored."""
+    """Dotted configuration fields and their new values; null unsets a field. Unknown fields are ignored."""
     if not isinstance(body, dict):
         raise invalid("the request: a JSON object is expected")
     found: dict[str, Any] = {}
@@ -94,30 +94,30 @@ def _snake(name: str) -> str:
 
 @router.delete("/experiments/delete")
 async def delete_many(visit: Asked, wish: Bulk) -> Response:
-    """Delete several experiments; the work goes on after the answer."""
+    """Delete several experiments. The deletion continues after the answer."""
     return await _change_all(visit, wish, "delete")
 
 
 @router.delete("/experiments/{experiment_id}")
 async def delete(visit: Asked, experiment_id: int) -> Response:
-    """Delete an experiment with its checkpoints, metrics and logs; the work goes on after the answer."""
+    """Delete an experiment with its checkpoints, metrics and logs. This continues after the answer."""
     return await _change(visit, experiment_id, "delete")
 
 
 @router.post("/experiments/{experiment_id}/archive")
 async def archive(visit: Asked, experiment_id: int) -> Response:
-    """Out of the usual lists."""
+    """Archive an experiment, which hides it from the default lists."""
     return await _change(visit, experiment_id, "archive")
 
 
 @router.post("/experiments/{experiment_id}/unarchive")
 async def unarchive(visit: Asked, experiment_id: int) -> Response:
-    """Back in the usual lists."""
+    """Unarchive an experiment."""
     return await _change(visit, experiment_id, "unarchive")
 
 
 def _may_go(visit: UserVisit, experiment_id: int) -> None:
-    """Told here, so that it is no failure later; the checkpoints service sees to it anyhow."""
+    """Refuse early if checkpoints are registered. The checkpoints service enforces this in any case."""
     state = visit.catalogue.state
     for version in state.versions.values():
         registered = state.checkpoints.get(version.checkpoint)
@@ -139,7 +139,7 @@ async def _change(visit: UserVisit, experiment_id: int, action: Action) -> Respo
 
 @router.post("/experiments/move")
 async def move_many(visit: Asked, wish: BulkMove) -> Response:
-    """File several experiments under another project."""
+    """Move several experiments to another project."""
 
     def command(id: int) -> MoveExperiment:
         project_id = wish.destination_project_id
@@ -150,7 +150,7 @@ async def move_many(visit: Asked, wish: BulkMove) -> Response:
 
 @router.post("/experiments/{experiment_id}/move")
 async def move(visit: Asked, experiment_id: int, wish: ExperimentMove) -> Response:
-    """File an experiment under another project."""
+    """Move an experiment to another project."""
     project_id = wish.destination_project_id
     command = MoveExperiment(experiment_id=experiment_id, project_id=project_id, user=visit.user.username)
     await visit.peers.command(command)
