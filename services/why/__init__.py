@@ -1,5 +1,5 @@
-"""Why something is as it is: the chain of causes of its present state, read from the log.
+"""Explains why something is in its state: the chain of causes, read from the log.
 
-`sentences` says each event in words, `links` knows what each event came of, `chain` walks backwards from the
-present, `reader` fetches from the log what the walk asks for. All but the reader are pure.
+`sentences` describes each event, `links` finds the causes of each event, `chain` walks back from the present,
+and `reader` fetches the required parts of the log. All but the reader are pure.
 """

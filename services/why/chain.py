@@ -1,4 +1,4 @@
-"""The walk from the present state backwards, and the whole story in order."""
+"""Walks back from the present state to its causes, or tells the whole story in order."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from services.why.links import causes
 from services.why.sentences import words
 
 LONGEST = 60
-"""Steps of a chain; a search of many operations has more, and nobody reads them."""
+"""Maximum steps of a chain. A search with many operations has more, but nobody reads them."""
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """One event of a chain or story, in words."""
+    """One event of a chain or story, as a sentence."""
 
     position: int
     name: str
-    """Of the event, as `searcher.trial.created`; begins with who stated it."""
+    """The event's name, such as `searcher.trial.created`. It begins with the event's owner."""
     at: float
     """Seconds since the epoch."""
     actor: str
@@ -30,20 +30,20 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     about: About
     aside: bool = False
-    """It only gave the occasion for the step before it."""
+    """Whether the event only triggered the step after it, and is not itself explained."""
     because: tuple[int, ...] = ()
-    """Positions of its own causes, as far as they are told."""
+    """Positions of this step's causes that are part of the chain."""
 
 
 class Told(msgspec.Struct, frozen=True):
-    """Steps; `more` when there are earlier ones."""
+    """Steps, and whether there are earlier ones."""
 
     steps: Sequence[Step]
     more: bool
 
 
 def chain(history: History, ends: Iterable[Recorded], longest: int = LONGEST) -> Told:
-    """What led to `ends`, newest first, each event once; `history.missing` says what it did without."""
+    """The causes of `ends`, newest first, each event once. `history.missing` holds what was not available."""
     followed: dict[int, tuple[Recorded, tuple[int, ...]]] = {}
     asides: dict[int, Recorded] = {}
     waiting = {-one.position: one for one in ends}
@@ -58,14 +58,14 @@ def chain(history: History, ends: Iterable[Recorded], longest: int = LONGEST) ->
             elif -link.to.position not in waiting and link.to.position not in followed:
                 waiting[-link.to.position] = link.to
                 heapq.heappush(heap, -link.to.position)
-    # With the names of allocations that only later steps made known.
+    # Formatted last, because later steps may reveal which trial an allocation belongs to.
     steps = [step(history, recorded, because=because) for recorded, because in followed.values()]
     steps += [step(history, one, aside=True) for at, one in asides.items() if at not in followed]
     return Told(sorted(steps, key=lambda s: -s.position), bool(heap))
 
 
 def step(history: History, recorded: Recorded, *, aside: bool = False, because: tuple[int, ...] = ()) -> Step:
-    """An event in words."""
+    """Convert an event to a step."""
     said = words(recorded.event, history)
     return Step(
         position=recorded.position,
@@ -81,6 +81,6 @@ def step(history: History, recorded: Recorded, *, aside: bool = False, because: 
 
 
 def story(history: History, newest: int) -> Told:
-    """Everything that was read, the oldest first; at most the `newest` ones."""
+    """Everything that was read, oldest first, limited to the `newest` events."""
     events = history.events
     return Told([step(history, one) for one in events[-newest:]], len(events) > newest)

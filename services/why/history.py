@@ -1,4 +1,4 @@
-"""The part of the log that one question needs, and what is still missing of it."""
+"""The part of the log read for one question, and what still has to be read."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ Kind = Literal["experiment", "trial", "allocation", "deletions", "worker", "pool
 
 
 class Thing(msgspec.Struct, frozen=True):
-    """Something whose events are read together."""
+    """A thing whose events are read together."""
 
     kind: Kind
     id: int | str
-    """Of an allocation its whole id; for `deletions` the experiment's."""
+    """An allocation's full id; for `deletions`, the experiment's id."""
 
 
 class Cause(msgspec.Struct, frozen=True):
-    """An event known by its id alone, which lies before the one that it led to."""
+    """A causing event, of which only the id is known. It precedes the event at `before`."""
 
     id: str
     before: int
@@ -34,20 +34,20 @@ Missing = Thing | Cause
 
 
 class About(msgspec.Struct, frozen=True):
-    """Whom an event speaks of."""
+    """The thing that an event is about."""
 
     kind: str
     id: str
 
 
 class History:
-    """Events by place and id. Looking for what was never read notes it in `missing`."""
+    """Events by position and id. A lookup of something not yet read adds it to `missing`."""
 
     def __init__(self) -> None:
         self.trial_of: dict[str, int | None] = {}
-        """By allocation id; None for allocations that are not a trial's."""
+        """Trials by allocation id; None for an allocation without a trial."""
         self.hosts_of: dict[str, tuple[str, ...]] = {}
-        """Workers of an allocation that got slots."""
+        """The workers of each allocation that got slots."""
         self.missing: set[Missing] = set()
         self._read: dict[Missing, None] = {}
         self._events: dict[int, Recorded] = {}
@@ -55,7 +55,7 @@ class History:
         self._ordered: list[Recorded] = []
 
     def add(self, what: Missing, events: Iterable[Recorded]) -> None:
-        """What was read of a thing, or around a cause; nothing found counts as read."""
+        """Add the events read for a thing or a cause, which then counts as read even if there are none."""
         self._read[what] = None
         for recorded in events:
             if type(recorded.event) not in (Decision, Unknown):
@@ -72,7 +72,7 @@ class History:
 
     @property
     def events(self) -> Sequence[Recorded]:
-        """Everything read, in order."""
+        """All events read so far, in order."""
         return self._ordered
 
     def newest(
@@ -83,7 +83,7 @@ class History:
         before: float = float("inf"),
         where: Callable[[Any], bool] = lambda _: True,
     ) -> Recorded | None:
-        """The newest event of some types that tells of the things and lies before a position."""
+        """The newest event of some types about these things, before a position."""
         self.missing |= {thing for thing in things if thing not in self._read}
         for recorded in reversed(self._ordered):
             event = recorded.event
@@ -92,7 +92,7 @@ class History:
         return None
 
     def cause(self, recorded: Recorded) -> Recorded | None:
-        """The event that led to another; None for a person's command, and while it was not read."""
+        """The cause of an event. None if a person caused it, or while the cause has not been read."""
         if not recorded.cause or recorded.actor.startswith("user:"):
             return None
         found = self._by_id.get(recorded.cause)
@@ -103,7 +103,11 @@ class History:
 
 
 def about(event: Any) -> About:
-    """Whom an event speaks of: of an allocation, though a worker states it; else whose subject it is on."""
+    """The thing that an event is about.
+
+    It is the allocation for workers' events about one, and otherwise the subject on which the event was
+    published.
+    """
     if hasattr(event, "allocation_id") and hasattr(event, "worker_id"):
         return About("allocation", event.allocation_id)
     kind = codec.kind_of(event)

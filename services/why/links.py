@@ -1,8 +1,8 @@
-"""What each event came of: one function per event in one table.
+"""Finds the causes of each event, with one function per event type in a table.
 
-The log's own `cause` names the last thing that moved the decider. For most decisions there is a better
-answer in the histories of what they are about: a run got slots because its trial asked for them, and only
-then because another run had left. Events without a line here are followed by `cause`.
+The log's own `cause` names the last event that the decider had read. For most decisions, the history of the
+things involved has a better answer: a run got slots because its trial asked for them, and only then because
+another run had left. Events without an entry here fall back to `cause`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ class Link(msgspec.Struct, frozen=True):
 
     to: Recorded
     aside: bool = False
-    """It only gave the occasion: it is told, not asked for its own causes."""
+    """Whether the event was only the trigger. It is shown, but its own causes are not followed."""
 
 
 Links = list[Link]
 
 
 def causes(history: History, recorded: Recorded) -> Links:
-    """What an event came of, as far as it was read; none for what a person or script did on its own."""
+    """The causes of an event, among those read; empty for what a person or script did on its own."""
     find = _LINKS.get(type(recorded.event), _by_cause)
     return find(history, recorded)
 
@@ -57,7 +57,7 @@ def experiment(id: int) -> Thing:
 
 
 def _of_experiment(*types: type) -> Callable[[History, Recorded], Links]:
-    """The newest of some events of the same experiment."""
+    """Find the newest event of these types about the same experiment."""
 
     def find(history: History, recorded: Recorded) -> Links:
         id = recorded.event.experiment_id
@@ -72,7 +72,7 @@ def _of_experiment(*types: type) -> Callable[[History, Recorded], Links]:
 def _of_trial(
     *types: type, where: Callable[[Any, Any], bool] = lambda _, __: True
 ) -> Callable[[History, Recorded], Links]:
-    """The newest of some events of the same trial; `where` takes the event and its candidate."""
+    """Find the newest event of these types about the same trial. `where` takes the event and a candidate."""
 
     def find(history: History, recorded: Recorded) -> Links:
         event = recorded.event
@@ -84,7 +84,7 @@ def _of_trial(
 
 
 def _of_trial_or_above(*types: type) -> Callable[[History, Recorded], Links]:
-    """The newest of some events of the same trial, or of its experiment."""
+    """Find the newest event of these types about the same trial or its experiment."""
 
     def find(history: History, recorded: Recorded) -> Links:
         trial_id = recorded.event.trial_id
@@ -102,7 +102,7 @@ def _of_trial_or_above(*types: type) -> Callable[[History, Recorded], Links]:
 
 
 def experiment_of(history: History, trial_id: int) -> int | None:
-    """The experiment of a trial, once the trial's events were read."""
+    """The experiment of a trial, once the trial's events have been read."""
     found = history.newest(
         [Thing("trial", trial_id)], (searcher.TrialCreated,), where=lambda e: e.trial_id == trial_id
     )
@@ -110,14 +110,14 @@ def experiment_of(history: History, trial_id: int) -> int | None:
 
 
 def around(allocation_id: str, history: History) -> list[Thing]:
-    """What must have been read to know an allocation: itself, and its trial."""
+    """What must be read to explain an allocation: itself and its trial."""
     owner = history.trial_of.get(allocation_id)
     own = Thing("allocation", allocation_id)
     return [own] if owner is None else [own, Thing("trial", owner)]
 
 
 def _of_allocation(*types: type) -> Callable[[History, Recorded], Links]:
-    """The newest of some events of the same allocation."""
+    """Find the newest event of these types about the same allocation."""
 
     def find(history: History, recorded: Recorded) -> Links:
         return _one(_newest_of_run(history, recorded.event.allocation_id, types, recorded.position))
@@ -155,7 +155,7 @@ def _given_up(history: History, recorded: Recorded) -> Links:
 
 
 def _exited(history: History, recorded: Recorded) -> Links:
-    """A process left because it was told to, had nothing to do, or gave up; else by itself."""
+    """A process exits because it was told to, had nothing to do or gave up; otherwise of its own accord."""
     id = recorded.event.allocation_id
     start = _newest_of_run(history, id, (scheduler.AllocationAssigned,), recorded.position)
     told = (scheduler.KillRequested, scheduler.PreemptRequested, searcher.TrialIdled, trial.ExitedEarly)
@@ -182,7 +182,7 @@ def _assigned(history: History, recorded: Recorded) -> Links:
 
 
 def _preempted(history: History, recorded: Recorded) -> Links:
-    """The run that wants the slots, else the searcher that wants the run gone, else what moved the pool."""
+    """The run that needs the slots, or the searcher's request to stop, or the event that changed the pool."""
     event, before = recorded.event, recorded.position
     if event.wanted_by:
         return _one(_newest_of_run(history, event.wanted_by, (searcher.RunRequested,), before))
@@ -192,7 +192,7 @@ def _preempted(history: History, recorded: Recorded) -> Links:
 
 
 def _killed(history: History, recorded: Recorded) -> Links:
-    """Who closed its agent or slot just before; else whoever wanted the run gone."""
+    """The disabling of its agent or slot just before, or else the request to stop the run."""
     cause = history.cause(recorded)
     if cause and type(cause.event) in (scheduler.WorkerSwitched, scheduler.SlotSwitched):
         return [Link(cause)]
@@ -202,7 +202,10 @@ def _killed(history: History, recorded: Recorded) -> Links:
 
 
 def _operation(history: History, recorded: Recorded) -> Links:
-    """The first comes with the trial; others of the answer to the one before, and of rivals' answers."""
+    """The first operation comes with the trial.
+
+    Later ones follow from completed operations, its own or others'.
+    """
     event = recorded.event
     if event.seq == 1:
         return _of_trial(searcher.TrialCreated)(history, recorded)
@@ -211,13 +214,13 @@ def _operation(history: History, recorded: Recorded) -> Links:
 
 
 def _posted(history: History, recorded: Recorded) -> Links:
-    """What a user's own search method, or somebody's script, asked for."""
+    """The request of a custom search method or a script."""
     cause = history.cause(recorded)
     return [Link(cause)] if cause and type(cause.event) in _ASKED_FOR else []
 
 
 def _rival(history: History, recorded: Recorded) -> Links:
-    """What another trial did, which let the search decide about this one."""
+    """Another trial's event that let the search decide about this one."""
     found = _occasion(history, recorded, _MOVES_THE_SEARCH)
     return [link for link in found if link.to.event.trial_id != recorded.event.trial_id]
 
@@ -228,7 +231,7 @@ def _created(history: History, recorded: Recorded) -> Links:
 
 
 def _activated(history: History, recorded: Recorded) -> Links:
-    """At submit, of the submission; later it is a person's own act."""
+    """An activation at submission is caused by it. A later one is a person's own act."""
     found = _of_experiment(searcher.ExperimentCreated)(history, recorded)
     return [link for link in found if link.to.cause == recorded.cause and recorded.cause]
 
@@ -238,7 +241,7 @@ def _stored(history: History, recorded: Recorded) -> Links:
 
 
 def _going(history: History, recorded: Recorded) -> Links:
-    """Retention follows an experiment's end; whoever deletes one wants all of its checkpoints gone."""
+    """Retention deletes checkpoints after an experiment's end; deleting an experiment deletes all of them."""
     over = (searcher.ExperimentEnded, searcher.ExperimentDeleting)
     return _of_experiment(*over)(history, recorded) or _by_cause(history, recorded)
 
@@ -264,7 +267,7 @@ _ENDS_A_TRIAL = (
 
 
 def _trial_ended(history: History, recorded: Recorded) -> Links:
-    """The end of its last run, unless somebody ended it while nothing of it ran."""
+    """The end of the trial's last run, unless it was ended while no run existed."""
     last = _of_trial(searcher.RunRequested)(history, recorded)
     for link in last:
         history.newest([Thing("allocation", link.to.event.allocation_id)], ())
@@ -273,7 +276,7 @@ def _trial_ended(history: History, recorded: Recorded) -> Links:
 
 
 def _judged(history: History, recorded: Recorded) -> Links:
-    """What the end of a run means: the end of that run."""
+    """The end of the run that is being judged."""
     asked = _of_trial(searcher.RunRequested, where=lambda e, c: c.run == e.run)(history, recorded)
     ended = [
         _newest_of_run(history, link.to.event.allocation_id, (scheduler.AllocationEnded,), recorded.position)
@@ -298,7 +301,7 @@ OF_WORKER = (
 
 
 def _of_worker(history: History, recorded: Recorded) -> Links:
-    """What had happened to the same worker before."""
+    """The previous event of the same worker."""
     id = recorded.event.worker_id
     things = [Thing("worker", id)]
     same = lambda e: e.worker_id == id  # noqa: E731
@@ -338,7 +341,8 @@ _LINKS: dict[type, Callable[[History, Recorded], Links]] = {
     scheduler.AllocationEnded: _ended_run,
     scheduler.DeadlinePassed: _of_allocation(scheduler.PreemptRequested),
     scheduler.WorkerLost: _nothing,
-    # Who waited is named in its reason. Their stories are theirs: not all who may see a pool may see them.
+    # The reason names the job that waited. Its story is not linked, since not all who see a pool may see the
+    # job.
     scheduler.WorkerWanted: _nothing,
     scheduler.ProvisionReported: _of_worker,
     scheduler.WorkerReleased: _of_worker,

@@ -1,4 +1,4 @@
-"""Fetches from CONTROL what a walk asks for, by narrow filters: never the whole log."""
+"""Fetches the required parts of CONTROL through narrow filters, never the whole log."""
 
 from __future__ import annotations
 
@@ -20,36 +20,37 @@ from services.why.subject import Subject, ends
 from services.why.timeline import Stretch, timeline
 
 KEEP = 5000
-"""Newest events of one thing; longer histories are cut."""
+"""Maximum number of events kept per thing. Longer histories lose their oldest events."""
 LOOK_BACK = 2000
-"""How far before an event its cause is looked for; deciders react to what they read last."""
+"""How many positions before an event to look for its cause. Deciders react to recent events."""
 MOST_RUNS = 50_000
-"""Events of an experiment and its allocations that its time line is made of."""
+"""Maximum number of events of an experiment and its allocations in its timeline."""
 NEAR = 5000
-"""How far from its start and end the processes of an allocation are looked for: workers live long."""
+"""How many positions from an allocation's start and end to look for its processes' events. Workers live long.
+"""
 PATIENCE_S = 10.0
 MOST_LOOKS = 8
-"""For the newest events of one owner; together more than a million positions."""
+"""Maximum number of reads for one owner's newest events. Together they cover over a million positions."""
 MOST_READS = 80
-"""Reads for one question; what is missing then is left out."""
+"""Maximum number of reads for one question. Anything still missing is left out."""
 
 
 class Reader:
     """Answers one question."""
 
     def __init__(self, journal: Log, trial_of: Callable[[str], int | None]) -> None:
-        """`trial_of` tells the trial of an allocation of which only its request speaks."""
+        """`trial_of` returns the trial of an allocation of which only the request exists."""
         self._journal = journal
         self._trial_of = trial_of
         self._reads = 0
         self._history = History()
 
     async def chain(self, subject: Subject) -> Told:
-        """What the present state of the subject came of, newest first; raises `Refused` (unavailable)."""
+        """The causes of the subject's current state, newest first. Raises `Refused` (unavailable)."""
         return await self._walk(lambda: ends(self._history, subject))
 
     async def led_to(self, recorded: Recorded) -> Told:
-        """What an event came of, itself first; raises `Refused` (unavailable)."""
+        """An event and its causes, newest first. Raises `Refused` (unavailable)."""
         self._history.add(Cause(recorded.id, recorded.position), [recorded])
         return await self._walk(lambda: [recorded])
 
@@ -63,7 +64,7 @@ class Reader:
             await self._fetch(wanted)
 
     async def deleted(self, experiment_id: int) -> Subject | None:
-        """An experiment that nobody but the log remembers; None when it never was."""
+        """A deleted experiment, which only the log still knows; None if it never existed."""
         await self._fetch([Thing("experiment", experiment_id)])
         end = self._history.newest((), (searcher.ExperimentDeleted,))
         if end is None:
@@ -72,7 +73,7 @@ class Reader:
         return Subject(kind="experiment", id=id, state=end.event.state, experiment_id=experiment_id)
 
     async def at(self, position: int) -> Stored | None:
-        """The message at a position of CONTROL; None where there is none; raises `Refused` (unavailable)."""
+        """The message at a position of CONTROL, or None. Raises `Refused` (unavailable)."""
         async with _available():
             first, last = await self._journal.bounds(subjects.CONTROL)
             if not first <= position <= last:
@@ -83,9 +84,10 @@ class Reader:
         return found[0] if found else None
 
     async def latest(self, before: int | None, newest: int, where: Sequence[str]) -> Told:
-        """What was stated in the cluster before a position, the oldest first; looks back a bounded way.
+        """The newest events before a position, oldest first, looking back a limited distance.
 
-        What few state lies far back behind what others do: each look goes twice as far as the one before.
+        The events of a rarely active owner are far apart, so each read covers twice the distance of the one
+        before.
         """
         found: list[Recorded] = []
         async with _available():
@@ -103,13 +105,13 @@ class Reader:
         return Told(told.steps, start > 0 or told.more)
 
     async def timeline(self, experiment_id: int) -> list[Stretch]:
-        """How an experiment spent its time; raises `Refused` (unavailable)."""
+        """How an experiment spent its time. Raises `Refused` (unavailable)."""
         where = (*subjects.story_of_experiment(experiment_id), subjects.allocations_of(str(experiment_id)))
         async with _available():
             return timeline(await self._read(where, keep=MOST_RUNS))
 
     async def story(self, subject: Subject, before: int | None, newest: int) -> Told:
-        """Everything about the subject before a position, the oldest first; at most the `newest` ones."""
+        """The subject's events before a position, oldest first, limited to the `newest` ones."""
         async with _available():
             events = await self._story(subject, before, newest + 1)
         self._history.add(Cause("", before or 0), events)
@@ -128,7 +130,7 @@ class Reader:
         return [r for r in own if before is None or r.position < before]
 
     async def _fetch(self, wanted: Sequence[Missing]) -> None:
-        """Read things, or places around causes, into the history."""
+        """Read the missing things and causes into the history."""
         self._reads += len(wanted)
         async with _available():
             found = await asyncio.gather(*(self._load(one) for one in wanted))
@@ -157,7 +159,7 @@ class Reader:
                 return await self._read(subjects.story_of_pool(pool), wanted=_names_pool(pool))
 
     async def _allocation(self, id: str) -> list[Recorded]:
-        """What the scheduler decided about it, and what its workers saw of it meanwhile."""
+        """The scheduler's decisions about an allocation, and its workers' events while it ran."""
         found = await self._read([subjects.about_allocation(id)])
         assigned = next((r for r in found if type(r.event) is scheduler.AllocationAssigned), None)
         if assigned is None:
@@ -196,7 +198,7 @@ class Reader:
 
 @contextlib.asynccontextmanager
 async def _available() -> AsyncIterator[None]:
-    """A feed waits for its broker for ever; who asked does not."""
+    """Bound the time of reads: a feed would wait for its broker forever."""
     try:
         async with asyncio.timeout(PATIENCE_S):
             yield
@@ -205,7 +207,7 @@ async def _available() -> AsyncIterator[None]:
 
 
 def _filters(subject: Subject) -> list[str]:
-    """Where the whole story of a subject lies."""
+    """The subjects with the whole story of a subject."""
     if subject.kind == "worker":
         return list(subjects.story_of_worker(subject.id))
     if subject.kind == "pool":
@@ -220,7 +222,7 @@ def _filters(subject: Subject) -> list[str]:
 
 
 def _tells_of(subject: Subject) -> Callable[[Stored], bool]:
-    """Not what was deleted instead of a checkpoint, and no heartbeats."""
+    """Leave out deletions of other checkpoints, and heartbeats."""
     if subject.kind == "pool":
         return _names_pool(subject.id)
     others = subjects.deletions_of(subject.experiment_id).removesuffix(">")
@@ -234,23 +236,23 @@ def _tells_of(subject: Subject) -> Callable[[Stored], bool]:
 
 
 def _names_pool(pool: str) -> Callable[[Stored], bool]:
-    """Of the workers that all pools asked for those of one."""
+    """Keep only the workers requested by one pool."""
     mark = f'"pool":"{pool}"'.encode()
     return lambda message: mark in message.body
 
 
 def _no_decision(message: Stored) -> bool:
-    """Those only lead batches."""
+    """Leave out decision records, which only head batches."""
     return not message.subject.endswith(".decision")
 
 
 def _speaks_of(allocation_id: str) -> Callable[[Stored], bool]:
-    """Workers speak of many; what concerns others is not even decoded."""
+    """Keep events about one allocation. Others on the same worker are not even decoded."""
     mark = allocation_id.encode()
     return lambda message: mark in message.body or message.subject.endswith(".lost")
 
 
 def decoded(message: Stored) -> Recorded | None:
-    """An event; None for what is no event, or speaks of another thing than its subject."""
+    """Decode an event; None if it is unreadable or does not match its subject."""
     recorded = read_event(message)
     return None if type(recorded.event) is Unknown else recorded

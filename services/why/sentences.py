@@ -1,6 +1,6 @@
-"""Every event of CONTROL in plain words, without its reason: one function per event in one table.
+"""Describes every event of CONTROL in a sentence, without its reason: one function per event type.
 
-An event without a line here is told by its name; a test lists such events, so that a line is added.
+An event without an entry is described by its name. A test lists such events, so that they get an entry.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from services.kit.quotas.sizes import in_bytes
 from services.why.history import History, about
 
 Name = Callable[[str], str]
-"""An allocation id as people call it."""
+"""Returns the readable name of an allocation id."""
 Sentence = Callable[[Any, Name], str]
 
 
 class Words(msgspec.Struct, frozen=True):
-    """An event in words."""
+    """An event as a sentence, and its reason."""
 
     what: str
     reason: str
 
 
 def words(event: Any, history: History) -> Words:
-    """What happened, and why according to who decided it."""
+    """What happened, and the reason given by the event's owner."""
     say = SENTENCES.get(type(event), _by_name)
     reason = _EARLY.get(event.reason, event.reason) if hasattr(event, "reason") else ""
     return Words(say(event, lambda id: allocation_name(id, history.trial_of)), reason)
 
 
 def allocation_name(id: str, trial_of: dict[str, int | None]) -> str:
-    """`run 2 of trial 12`; the id itself for other tasks and while the trial is not known."""
+    """`run 2 of trial 12`, or the id if the allocation's trial is unknown or does not exist."""
     owner = trial_of.get(id)
     return f"run {id.rpartition('.')[2]} of trial {owner}" if owner is not None else f"allocation {id}"
 
@@ -78,12 +78,12 @@ def _in_words(words: dict[str, str], state: str) -> str:
 
 
 def _described(event: Any) -> str:
-    return "described, and is archived" if event.archived else "described"
+    return "saved, and is archived" if event.archived else "saved"
 
 
 def _user_set(event: gateway.UserSet) -> str:
     rights = "an administrator" if event.admin else "a user"
-    return f"user '{event.username}' was described: {rights}, {'active' if event.active else 'not active'}"
+    return f"user '{event.username}' was saved: {rights}, {'active' if event.active else 'not active'}"
 
 
 def _grants(grants: tuple[gateway.Grant, ...]) -> str:
@@ -115,7 +115,7 @@ def _delivery_due(e: webhooks.DeliveryDue, _: Name) -> str:
         if e.experiment
         else "of a test"
     )
-    return f"webhook {e.webhook_id} is to be told {what}"
+    return f"webhook {e.webhook_id} is to be notified {what}"
 
 
 def _delivery_tried(e: webhooks.DeliveryTried, _: Name) -> str:
@@ -196,18 +196,20 @@ SENTENCES: dict[type, Sentence] = {
         f"experiment {e.experiment_id} {_in_words(_TO_END, ENDS_IN.get(e.to, e.to))}"
     ),
     searcher.ExperimentEnded: lambda e, _: f"experiment {e.experiment_id} {_in_words(_ENDED, e.state)}",
-    searcher.ExperimentKillForced: lambda e, _: f"what still ran of experiment {e.experiment_id} was killed",
+    searcher.ExperimentKillForced: lambda e, _: (
+        f"all remaining runs of experiment {e.experiment_id} were killed"
+    ),
     searcher.OperationsPosted: lambda e, _: (
         f"the search method of experiment {e.experiment_id} asked for {len(e.operations)} operation(s)"
     ),
-    searcher.TrialRequested: lambda e, _: f"experiment {e.experiment_id} was to have another trial",
+    searcher.TrialRequested: lambda e, _: f"another trial of experiment {e.experiment_id} was requested",
     searcher.ExperimentArchived: lambda e, _: (
         f"experiment {e.experiment_id} was {'archived' if e.archived else 'unarchived'}"
     ),
     searcher.ExperimentRevised: lambda e, _: (
-        f"experiment {e.experiment_id} got another value of {', '.join(e.changes)}"
+        f"experiment {e.experiment_id} was changed: {', '.join(e.changes)}"
         if e.changes
-        else f"nothing of experiment {e.experiment_id} was changed"
+        else f"experiment {e.experiment_id} was not changed"
     ),
     searcher.ExperimentDeleting: lambda e, _: f"experiment {e.experiment_id} is to be deleted",
     searcher.TrialsDeleted: lambda e, _: (
@@ -215,7 +217,7 @@ SENTENCES: dict[type, Sentence] = {
     ),
     searcher.ExperimentDeleted: lambda e, _: (
         f"experiment {e.experiment_id} "
-        f"{'was deleted' if e.state == 'DELETED' else 'could not be deleted whole'}"
+        f"{'was deleted' if e.state == 'DELETED' else 'could not be deleted completely'}"
     ),
     searcher.TrialCreated: lambda e, _: f"trial {e.trial_id} was created",
     searcher.OperationSet: lambda e, _: (
@@ -225,13 +227,13 @@ SENTENCES: dict[type, Sentence] = {
         f"trial {e.trial_id} had nothing {'more ' if e.final else ''}to do after operation {e.seq}"
     ),
     searcher.RunRequested: _run_requested,
-    searcher.RunOpened: lambda e, _: f"a script outside of the cluster ran trial {e.trial_id}, run {e.run}",
+    searcher.RunOpened: lambda e, _: f"a script outside the cluster ran trial {e.trial_id}, run {e.run}",
     searcher.StopRequested: _stop_requested,
-    searcher.RunEnded: lambda e, _: f"run {e.run} of trial {e.trial_id} was over, and the trial goes on",
+    searcher.RunEnded: lambda e, _: f"run {e.run} of trial {e.trial_id} ended, and the trial continues",
     searcher.TrialStopping: lambda e, _: f"trial {e.trial_id} {_in_words(_TO_END, ENDS_IN.get(e.to, e.to))}",
     searcher.TrialEnded: lambda e, _: f"trial {e.trial_id} {_in_words(_ENDED, e.state)}",
     searcher.TrialOverdue: lambda e, _: (
-        f"the time of run {e.run} of trial {e.trial_id} was over" + (f": {e.reason}" if e.reason else "")
+        f"a deadline of run {e.run} of trial {e.trial_id} passed" + (f": {e.reason}" if e.reason else "")
     ),
     scheduler.AllocationAssigned: _assigned,
     scheduler.PreemptRequested: _preempt,
@@ -245,15 +247,15 @@ SENTENCES: dict[type, Sentence] = {
     scheduler.KillRequested: lambda e, name: f"{name(e.allocation_id)} was to be killed",
     scheduler.AllocationEnded: _ended,
     scheduler.GivenUp: lambda e, name: (
-        f"{name(e.allocation_id)} was over on {e.worker_id}, whose host had ended it"
+        f"{name(e.allocation_id)} was presumed ended on {e.worker_id} by its host"
     ),
     scheduler.WorkerLost: lambda e, _: f"agent {e.worker_id} was given up for lost",
-    scheduler.DeadlinePassed: lambda e, name: f"the time for {name(e.allocation_id)} to leave was over",
-    scheduler.PauseOver: lambda e, _: f"the share of trial {e.trial_id} was free for others",
+    scheduler.DeadlinePassed: lambda e, name: f"{name(e.allocation_id)} did not leave in time",
+    scheduler.PauseOver: lambda e, _: f"the slots kept for trial {e.trial_id} were released",
     scheduler.PoolConfigured: lambda e, _: f"pool {e.pool} was set to schedule by {e.settings.scheduler}",
     scheduler.WorkerWanted: lambda e, _: f"pool {e.pool} asked for worker {e.worker_id}",
     scheduler.ProvisionReported: _provisioned,
-    scheduler.WorkerTimePassed: lambda e, _: f"a time that worker {e.worker_id} waited for had come",
+    scheduler.WorkerTimePassed: lambda e, _: f"a deadline of worker {e.worker_id} passed",
     scheduler.WorkerReleased: lambda e, _: f"pool {e.pool} gave back worker {e.worker_id}",
     scheduler.WorkerDismissed: lambda e, _: f"nothing was left of worker {e.worker_id}",
     scheduler.EngineReported: lambda e, _: (
@@ -277,8 +279,8 @@ SENTENCES: dict[type, Sentence] = {
     trial.CheckpointStored: lambda e, _: (
         f"trial {e.trial_id} stored checkpoint {e.uuid} at step {e.steps_completed}"
     ),
-    trial.PreemptionAcknowledged: lambda e, _: f"run {e.run} of trial {e.trial_id} said that it leaves",
-    trial.Heartbeat: lambda e, _: f"the script of trial {e.trial_id} was heard",
+    trial.PreemptionAcknowledged: lambda e, _: f"run {e.run} of trial {e.trial_id} agreed to leave",
+    trial.Heartbeat: lambda e, _: f"the script of trial {e.trial_id} sent a heartbeat",
     trial.StatusSet: lambda e, _: f"the script of trial {e.trial_id} says: {e.status}",
     metrics.Validated: lambda e, _: (
         f"a validation of trial {e.trial_id} at step {e.steps_completed} was accepted"
@@ -290,7 +292,7 @@ SENTENCES: dict[type, Sentence] = {
     metrics.ReportRefused: lambda e, _: (
         f"a {e.group} report of trial {e.trial_id} at step {e.steps_completed} was refused"
     ),
-    checkpoints.DeletionRequested: lambda e, _: f"{_checkpoints(e.uuids)} shall go, by task {e.task_id}",
+    checkpoints.DeletionRequested: lambda e, _: f"task {e.task_id} was to delete {_checkpoints(e.uuids)}",
     checkpoints.DeletionFinished: lambda e, _: (
         f"task {e.task_id} {'deleted' if e.deleted else 'did not delete'} {_checkpoints(e.uuids)}"
     ),
@@ -299,21 +301,25 @@ SENTENCES: dict[type, Sentence] = {
         f"{'are' if e.emptied else 'could not all be'} deleted"
     ),
     gateway.SessionOpened: lambda e, _: f"user {e.user_id} logged in from {e.address or 'here'}",
-    gateway.SignedIn: lambda e, _: (
-        f"user {e.user_id} proved who they are at {e.issuer}, which calls them '{e.username}'"
+    gateway.SignedIn: lambda e, _: f"user {e.user_id} signed in through {e.issuer} as '{e.username}'",
+    gateway.SessionRenewed: lambda e, _: "an active session was extended",
+    gateway.SessionsForgotten: lambda e, _: (
+        f"{len(e.session_ids)} old session(s) of user {e.user_id} were removed"
     ),
-    gateway.SessionRenewed: lambda e, _: "a session that is used goes on",
-    gateway.SessionsForgotten: lambda e, _: f"{len(e.session_ids)} session(s) of user {e.user_id} are over",
     gateway.AccessToken: lambda e, _: f"user {e.user_id} got the API token '{e.name}' ({e.scope})",
     gateway.TokenRevoked: lambda e, _: f"API token {e.token_id} was revoked",
     gateway.SessionClosed: lambda e, _: f"a session of {e.user} was closed",
     gateway.TemplateSet: lambda e, _: f"template '{e.name}' was set",
     gateway.GatherJoined: lambda e, name: f"a member of {name(e.allocation_id)} joined an all-gather",
     gateway.UserSet: lambda e, _: _user_set(e),
-    gateway.SettingsSet: lambda e, _: f"pages keep {len(e.settings)} setting(s) for user {e.user_id}",
-    gateway.PasswordRenewed: lambda e, _: f"the password of user {e.user_id} is kept at today's cost",
-    gateway.PasswordSet: lambda e, _: f"user {e.user_id} got another password",
-    gateway.GroupSet: lambda e, _: f"group '{e.name}' was described: {len(e.members)} members",
+    gateway.SettingsSet: lambda e, _: (
+        f"{len(e.settings)} setting(s) of pages are stored for user {e.user_id}"
+    ),
+    gateway.PasswordRenewed: lambda e, _: (
+        f"the password of user {e.user_id} was rehashed at the current cost"
+    ),
+    gateway.PasswordSet: lambda e, _: f"user {e.user_id} got a new password",
+    gateway.GroupSet: lambda e, _: f"group '{e.name}' was saved: {len(e.members)} members",
     gateway.GroupRemoved: lambda e, _: f"group {e.group_id} was removed",
     gateway.RolesSet: lambda e, _: f"{e.holder.replace('-', ' ')} holds {_grants(e.grants)}",
     gateway.PoolBound: lambda e, _: _bound(e),
@@ -325,9 +331,7 @@ SENTENCES: dict[type, Sentence] = {
     gateway.WorkspaceRemoved: lambda e, _: f"workspace {e.workspace_id} was removed",
     gateway.ProjectSet: lambda e, _: f"project '{e.name}' was {_described(e)}",
     gateway.ProjectRemoved: lambda e, _: f"project {e.project_id} was removed",
-    gateway.ExperimentMoved: lambda e, _: (
-        f"experiment {e.experiment_id} was filed under project {e.project_id}"
-    ),
+    gateway.ExperimentMoved: lambda e, _: f"experiment {e.experiment_id} was moved to project {e.project_id}",
     checkpoints.FilesListed: lambda e, _: f"checkpoint {e.uuid} had {len(e.resources)} files left",
     checkpoints.MetadataSet: lambda e, _: f"the metadata of checkpoint {e.uuid} was replaced",
     checkpoints.ModelSet: lambda e, _: f"model '{e.name}' was {_described(e)}",
@@ -336,7 +340,7 @@ SENTENCES: dict[type, Sentence] = {
         f"checkpoint {e.checkpoint} is version {e.number} of model {e.model_id}"
     ),
     checkpoints.VersionRemoved: lambda e, _: f"version {e.version_id} of model {e.model_id} was removed",
-    webhooks.WebhookSet: lambda e, _: f"webhook {e.webhook_id} tells {e.host} of experiments",
+    webhooks.WebhookSet: lambda e, _: f"webhook {e.webhook_id} was set to notify {e.host}",
     webhooks.WebhookRemoved: lambda e, _: f"webhook {e.webhook_id} was removed",
     webhooks.DeliveryDue: _delivery_due,
     webhooks.DeliveryTried: _delivery_tried,
@@ -344,6 +348,6 @@ SENTENCES: dict[type, Sentence] = {
     gateway.TemplateRemoved: lambda e, _: f"template '{e.name}' was removed",
     **dict.fromkeys(
         (owner.CreationKept for owner in (searcher, scheduler, checkpoints, webhooks, gateway)),
-        lambda e, _: f"{_number(e.value)} was made for the Idempotency-Key '{e.key}'",
+        lambda e, _: f"{_number(e.value)} was created for the Idempotency-Key '{e.key}'",
     ),
 }

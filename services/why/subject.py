@@ -1,4 +1,4 @@
-"""What is asked about, and which event made it what it is now."""
+"""The subject of a question, and the events that produced its current state."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     experiment_id: int
     trial_id: int | None = None
     task_id: str = ""
-    """Of the trial."""
+    """The trial's task."""
     allocation_ids: tuple[str, ...] = ()
-    """The allocation itself; the present one of a trial; some that a job holds."""
+    """The allocation itself, a trial's current allocation, or some allocations of a job."""
 
     def whose(self) -> int:
-        """The trial; ValueError where there is none."""
+        """The trial's id. Raises ValueError if the subject has no trial."""
         if self.trial_id is None:
-            raise ValueError(f"{self.kind} {self.id} is of no trial")
+            raise ValueError(f"{self.kind} {self.id} belongs to no trial")
         return self.trial_id
 
 
 def ends(history: History, subject: Subject) -> list[Recorded]:
-    """The events that its present state comes of; notes what must be read to know."""
+    """The events that produced the subject's current state. Unread things are noted in `history.missing`."""
     found = _ENDS[subject.kind](history, subject)
     return [one for one in found if one is not None]
 
@@ -71,7 +71,7 @@ def _experiment(history: History, subject: Subject) -> list[Recorded | None]:
 def _trial(history: History, subject: Subject) -> list[Recorded | None]:
     id = subject.whose()
     own = [Thing("trial", id)]
-    # What runs outside of the cluster may run again after its end.
+    # A trial outside the cluster may run again after it has ended.
     last = (searcher.TrialEnded, searcher.RunOpened)
     end = history.newest(own, last, where=lambda e: e.trial_id == id)
     if end is not None and type(end.event) is searcher.TrialEnded:
@@ -86,7 +86,7 @@ def _trial(history: History, subject: Subject) -> list[Recorded | None]:
 
 
 def _stopped(history: History, subject: Subject) -> list[Recorded | None]:
-    """What keeps a trial from running that its experiment decides."""
+    """Decisions about the experiment that keep a trial from running."""
     types = (searcher.ExperimentPaused, searcher.ExperimentStopping)
     id = subject.experiment_id
     return [history.newest([experiment(id)], types, where=lambda e: e.experiment_id == id)]
@@ -102,7 +102,7 @@ def _allocation(history: History, subject: Subject) -> list[Recorded | None]:
 
 
 def _run_or_request(history: History, id: str) -> Recorded | None:
-    """Of an allocation that waits, that it was asked for."""
+    """The newest event of a run or, if it still waits, the request for it."""
     asked = (searcher.RunRequested,)
     return _run(history, id) or history.newest(
         around(id, history), asked, where=lambda e: e.allocation_id == id
@@ -133,7 +133,7 @@ def _worker(history: History, subject: Subject) -> list[Recorded | None]:
 
 
 def _pool(history: History, subject: Subject) -> list[Recorded | None]:
-    """What is newest of each worker that it asked for, and of the pool itself."""
+    """The newest events of the pool, and of each worker that it requested."""
     things = [Thing("pool", subject.id)]
     kinds = (scheduler.PoolConfigured, scheduler.EngineReported, gateway.PoolBound)
     found = [history.newest(things, (kind,), where=lambda e: e.pool == subject.id) for kind in kinds]

@@ -1,4 +1,4 @@
-"""How an experiment spent its time, from the log: paused by whom, waiting for slots, running."""
+"""How an experiment spent its time, from the log: paused (and by whom), waiting for slots, or running."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ What = Literal["paused", "waited", "ran", "stopping"]
 
 
 class Stretch(msgspec.Struct, frozen=True, kw_only=True):
-    """A time in which nothing changed that a person would call a change."""
+    """A period of one activity."""
 
     what: What
     since: float
@@ -22,10 +22,10 @@ class Stretch(msgspec.Struct, frozen=True, kw_only=True):
     until: float | None
     """None while it lasts."""
     actor: str
-    """Whose doing it was."""
+    """Who caused it."""
     reason: str
     position: int
-    """Of the event that it began with."""
+    """Position of the event that started it."""
 
 
 class _Now(msgspec.Struct):
@@ -35,7 +35,7 @@ class _Now(msgspec.Struct):
 
 
 def timeline(events: Iterable[Recorded]) -> list[Stretch]:
-    """Stretches in order, without gaps, from the submission to the end, from an experiment's events."""
+    """The periods of an experiment from submission to end, in order and without gaps."""
     found: list[Stretch] = []
     now, held = _Now(), set[str]()
     for recorded in events:
@@ -89,7 +89,7 @@ def _move(now: _Now, held: set[str], event: object) -> None:
 
 
 def totals(stretches: Iterable[Stretch], now: float) -> dict[str, float]:
-    """Seconds by what was done."""
+    """Total seconds of each activity."""
     found: dict[str, float] = {}
     for one in stretches:
         found[one.what] = found.get(one.what, 0.0) + (one.until or now) - one.since

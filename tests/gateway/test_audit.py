@@ -18,7 +18,7 @@ from services.why.sentences import words
 from tests.gateway import stories as story
 from tests.gateway.harness import Harness
 
-ARCHIVED = "workspace '=cmd()' was described, and is archived"
+ARCHIVED = "workspace '=cmd()' was saved, and is archived"
 URL = "/api/v1/master/audit"
 
 
@@ -124,7 +124,7 @@ def test_a_change_is_told_in_a_sentence_that_fits_one_field_and_several():
     changes = ({"labels": ["a"]}, {"labels": ["a"], "notes": "b"}, {})
     told = [words(searcher.ExperimentRevised(7, one, "asked"), History()).what for one in changes]
     assert told == [
-        "experiment 7 got another value of labels",
-        "experiment 7 got another value of labels, notes",
-        "nothing of experiment 7 was changed",
+        "experiment 7 was changed: labels",
+        "experiment 7 was changed: labels, notes",
+        "experiment 7 was not changed",
     ]

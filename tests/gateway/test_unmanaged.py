@@ -258,5 +258,5 @@ def test_why_tells_its_life(outside):
     told = outside.get(f"{API}/why/trial/1")
     text = " / ".join(step["what"] for step in told["steps"])
     assert "trial 1 ended in error" in text
-    assert "a script outside of the cluster ran trial 1, run 1" in text
+    assert "a script outside the cluster ran trial 1, run 1" in text
     assert said(outside, searcher.RunRequested) == []

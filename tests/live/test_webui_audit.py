@@ -94,4 +94,4 @@ def test_an_operator_has_a_service_look_again_at_what_it_parked(page):
     expect(page.get_by_text("The searcher retries what it parked")).to_be_visible()
     page.goto("/det/system/audit?user=admin")
     table = page.get_by_role("table", name="Audit")
-    expect(table).to_contain_text("The searcher was to look once more at what it had parked")
+    expect(table).to_contain_text("The searcher was to retry its parked records")

@@ -76,7 +76,7 @@ def test_paused_and_killed_by_whom(cluster, submit):
     newest = lambda: cluster.get(f"why/trial/{trial}")["steps"][0]["what"]  # noqa: E731
     assert newest().startswith(f"run 1 of trial {trial} started on ")
     cluster.det("e", "pause", id)
-    wait_for(lambda: newest().startswith(f"run 1 of trial {trial} was over"), 60, "the run to leave")
+    wait_for(lambda: newest().startswith(f"run 1 of trial {trial} ended, and"), 60, "the run to leave")
     state, steps, _ = why(cluster, "trial", trial)
     assert state == "PAUSED"
     assert steps[-1][0] == f"experiment {id} was paused"

@@ -70,7 +70,7 @@ def test_a_run_that_was_asked_in_vain_is_killed_for_whoever_asked(running):
     running.leave(1, exit_code=137)
     assert told(running, ALLOCATION)[-3:] == [
         "run 1 of trial 1 was to be killed",
-        "the time for run 1 of trial 1 to leave was over",
+        "run 1 of trial 1 did not leave in time",
         "run 1 of trial 1 was asked to save and leave",
     ]
 

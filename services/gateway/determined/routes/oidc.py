@@ -124,7 +124,7 @@ async def token(visit: Anybody, body: TicketBody) -> Response:
     try:
         ticket = kept.open_ticket(key, body.ticket, body.verifier, time.time())
     except Unusable:
-        raise unauthenticated("this ticket has expired or was issued to someone else: run the command again") from None
+        raise unauthenticated("this ticket has expired or is not yours: run the command again") from None
     who = users.by_name(visit.catalogue.state, visit.session_of(ticket.token).user)
     return visit.answer({"token": ticket.token, "user": user(who)})
 

@@ -118,7 +118,7 @@ async def _asked(visit: UserVisit, task_id: str, path: bytes, ticket: str) -> Re
             answer = await visit.backend.to_tasks.handle_async_request(asked)
     except TimeoutError:
         raise unavailable(
-            f"task {task_id} did not start to answer at {address} within {ANSWER_S:g} s; try again when it "
+            f"task {task_id} did not begin to answer at {address} within {ANSWER_S:g} s; try again when it "
             "has started; see its log"
         ) from None
     except httpx.HTTPError as error:

@@ -1,4 +1,4 @@
-"""Roles: what there are, who holds them where, given and taken back (REST spec, section 2)."""
+"""Roles, their assignments, and changes to them (REST spec, section 2)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Told = list[tuple[str, Grant]]
 
 @router.get("/permissions/summary")
 async def summary(visit: Asked) -> Response:
-    """What the user who asks holds, by themselves and through groups."""
+    """The user's own roles, held directly and through groups."""
     state, id = visit.catalogue.state, visit.user.id
     grants = [grant for _, grant in present.through(state, id, groups_of(state, id))]
     return visit.answer({"roles": present.roles_of(grants), "assignments": present.scopes(grants)})
@@ -50,7 +50,7 @@ async def search(visit: Asked, wish: RoleSearch) -> Response:
 
 @router.post("/roles/search/by-assignability")
 async def assignable(visit: Asked, wish: RoleSearch) -> Response:
-    """The roles that can be given for a workspace, or for the whole cluster."""
+    """The roles that can be assigned in a workspace, or in the whole cluster."""
     found = [name for name in ROLE_IDS if not wish.workspace_id or name not in CLUSTER_ROLES]
     return _page(visit, found, wish)
 
@@ -62,7 +62,7 @@ def _page(visit: UserVisit, found: list[Role], wish: RoleSearch) -> Response:
 
 @router.post("/roles/search/by-ids")
 async def by_ids(visit: Asked, wish: RoleIds) -> Response:
-    """Some roles, and who holds them."""
+    """Some roles with their assignments."""
     state = visit.catalogue.state
     administrators = (holder("user", one.id) for one in users.everybody(state) if one.admin)
     names = sorted({*state.roles, *administrators})
@@ -73,7 +73,7 @@ async def by_ids(visit: Asked, wish: RoleIds) -> Response:
 
 @router.get("/roles/search/by-user/{user_id}")
 async def by_user(visit: Asked, user_id: int) -> Response:
-    """The roles of a user, and through whom they hold them."""
+    """The roles of a user, held directly and through groups."""
     state = visit.catalogue.state
     users.by_id(state, user_id)
     told = _seen(visit, present.through(state, user_id, groups_of(state, user_id)))
@@ -93,7 +93,7 @@ async def by_group(visit: Asked, group_id: int) -> Response:
 
 @router.get("/roles/workspace/{workspace_id}")
 async def in_workspace(visit: Asked, workspace_id: int) -> Response:
-    """Who was given which role for a workspace."""
+    """The role assignments of a workspace."""
     state = visit.catalogue.state
     places.workspace(state, workspace_id)
     names = list(groups.holders_in(state, workspace_id))
@@ -111,14 +111,14 @@ async def in_workspace(visit: Asked, workspace_id: int) -> Response:
 
 @router.post("/roles/add-assignments")
 async def add(visit: Asked, wish: AssignmentsBody) -> Response:
-    """Give roles: all of them, or none."""
+    """Assign roles: all of them, or none."""
     await visit.peers.command(AssignRoles(add=_assignments(wish), user=visit.user.username))
     return visit.answer({})
 
 
 @router.post("/roles/remove-assignments")
 async def remove(visit: Asked, wish: AssignmentsBody) -> Response:
-    """Take roles back: all of them, or none."""
+    """Remove role assignments: all of them, or none."""
     await visit.peers.command(AssignRoles(remove=_assignments(wish), user=visit.user.username))
     return visit.answer({})
 
@@ -148,7 +148,7 @@ def _role(id: int) -> Role:
 
 
 def _seen(visit: UserVisit, told: Iterable[tuple[str, Grant]]) -> Told:
-    """Without workspaces that whoever asks may not see."""
+    """Leave out grants in workspaces that the user may not see."""
     seen: dict[int, Any] = {0: True}
     found = []
     for name, grant in told:

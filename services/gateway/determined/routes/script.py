@@ -1,4 +1,4 @@
-"""What the script of a trial asks and states (REST spec, section 4)."""
+"""Routes for the script of a trial (REST spec, section 4)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from services.gateway.http.streaming import wait_until
 from services.gateway.http.visit import Asked, UserVisit
 
 ANSWER_PATIENCE_S = 10.0
-"""How long the search may take to say what comes next."""
+"""How long to wait for the search method's answer, in seconds."""
 EARLY = ("EXITED_REASON_INVALID_HP", "EXITED_REASON_INIT_INVALID_HP")
 SPELLED = ("NaN", "Infinity", "-Infinity")
 router = APIRouter()
 
 
 class Operation(Body):
-    """The part of an operation that a script repeats."""
+    """The part of an operation that a script sends back."""
 
     length: int
 
@@ -50,7 +50,7 @@ class Runner(Body):
 
 @router.get("/trials/{trial_id}/searcher/operation")
 async def operation(visit: Asked, trial_id: int) -> Response:
-    """What the search wants of a trial now."""
+    """The trial's current operation."""
     witness = Witness(visit, trial_id)
     op, completed = await witness.operation()
     shown = None
@@ -61,14 +61,14 @@ async def operation(visit: Asked, trial_id: int) -> Response:
 
 @router.post("/trials/{trial_id}/searcher/completed_operation")
 async def complete(visit: Asked, trial_id: int, body: CompletedOperation) -> Response:
-    """State the searcher metric of an operation; answered when the search has said what comes next."""
+    """Complete an operation with its searcher metric. Answers once the search method has reacted."""
     witness = Witness(visit, trial_id)
     run = witness.run
     op, completed = await witness.operation()
     if op is None:
         raise precondition(f"trial {trial_id} has no operation to complete")
     if body.op.length < op.length or (completed and body.op.length == op.length):
-        # An earlier one, or this one again: an answer got lost.
+        # An earlier operation, or the same one again because the answer was lost.
         return visit.answer({})
     if body.op.length != op.length:
         raise invalid(f"the open operation of trial {trial_id} has length {op.length}, not {body.op.length}")
@@ -81,7 +81,7 @@ async def complete(visit: Asked, trial_id: int, body: CompletedOperation) -> Res
 
 
 def _spelled(metric: Any) -> Any:
-    """JSON knows no infinities."""
+    """Spell out NaN and infinities, which JSON lacks."""
     if isinstance(metric, float) and not math.isfinite(metric):
         return "NaN" if math.isnan(metric) else "Infinity" if metric > 0 else "-Infinity"
     return metric
@@ -101,7 +101,7 @@ async def _answered(visit: UserVisit, trial_id: int, seq: int) -> None:
 
 @router.post("/trials/{trial_id}/progress")
 async def progress(visit: Asked, trial_id: int) -> Response:
-    """How far the operation has come: a bare number, in the searcher's unit."""
+    """Report progress of the operation: a bare number, in the searcher's unit."""
     witness, units = Witness(visit, trial_id), await visit.json()
     if isinstance(units, bool) or not isinstance(units, int | float):
         raise invalid(f"progress must be a number, not {units!r}")
@@ -111,7 +111,7 @@ async def progress(visit: Asked, trial_id: int) -> Response:
 
 @router.post("/trials/{trial_id}/early_exit")
 async def exit_early(visit: Asked, trial_id: int, body: EarlyExit) -> Response:
-    """The script gives the trial up; a repeat changes nothing."""
+    """Report that the script gives up the trial. Repeats have no effect."""
     witness = Witness(visit, trial_id)
     if body.reason not in EARLY:
         raise invalid(f"reason '{body.reason}' is none of {', '.join(EARLY)}")
@@ -122,7 +122,7 @@ async def exit_early(visit: Asked, trial_id: int, body: EarlyExit) -> Response:
 
 @router.post("/trials/{trial_id}/runner/metadata")
 async def describe_runner(visit: Asked, trial_id: int, body: Runner) -> Response:
-    """A short text about what the script does."""
+    """Set a short text about what the script is doing."""
     witness = Witness(visit, trial_id)
     await witness.state_for_all_to_see(said.StatusSet(trial_id, witness.run, body.state))
     return visit.answer({})

@@ -1,4 +1,4 @@
-"""Experiments by filter, their labels, and the columns there are (REST spec, section 3)."""
+"""Search of experiments, their labels, and the available columns (REST spec, section 3)."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from services.web.query import NOTHING, Asking, Asks, Flag, Integer, Paged
 
 router = APIRouter()
 AT_ONCE = 20
-"""Trials of one question: each may have thousands of metrics, and the answer must fit into a message."""
+"""Trials per query: each may have thousands of metrics, and the answer must fit into one message."""
 LOOKED_AT = 200
-"""Newest experiments of a project whose metrics are offered as columns."""
+"""How many of a project's newest experiments contribute metric columns."""
 
 
 class ProjectAsked(Asking):
-    """In which project; 0: in all."""
+    """Query parameter: the project, or 0 for all."""
 
     project_id: Integer = 0
 
@@ -54,9 +54,10 @@ class SearchAsked(Paged, ProjectAsked):
 
 @router.get("/experiments-search", **answering(FoundExperiments))
 async def find(visit: Asked, query: Asks[SearchAsked]) -> Response:
-    """A page of experiments that fit a filter, each with its best trial.
+    """A page of experiments that match a filter, each with its best trial.
 
-    Ours adds `lean`, without configurations and best trials, and `columns`, whose values each row then holds.
+    Our additions: `lean` omits configurations and best trials, and `columns` adds the values of these columns
+    to each row.
     """
     state, project = visit.catalogue.state, query.project_id
     wish = search.read(query.filter, query.sort)
@@ -69,7 +70,7 @@ async def find(visit: Asked, query: Asks[SearchAsked]) -> Response:
     ids = sorted(sight.only(sight.experiment, state.experiments))
     if project:
         ids = [id for id in ids if state.experiments[id].project_id == project]
-    # In a thread: what takes 100 ms with 100,000 experiments would let everybody else wait.
+    # Runs in a thread: it takes 100 ms with 100,000 experiments, which would block the event loop.
     ordered = await asyncio.to_thread(wish.answer, lookup, ids)
     part = paging.experiments_span(query.window, len(ordered))
     page = [state.experiments[id] for id in ordered[part.start : part.end] if id in state.experiments]
@@ -107,7 +108,7 @@ def _values(lookup: Lookup, wanted: list[str], id: int) -> dict[str, Any]:
 
 @router.get("/experiment/labels")
 async def labels(visit: Asked, query: Asks[ProjectAsked]) -> Response:
-    """All labels of experiments, the most used first."""
+    """All labels of experiments, most used first."""
     state = visit.catalogue.state
     held = (state.experiments[id] for id in _held(visit, query.project_id))
     used = Counter(label for one in held for label in one.labels)
@@ -116,7 +117,7 @@ async def labels(visit: Asked, query: Asks[ProjectAsked]) -> Response:
 
 @router.get("/projects/{id}/columns", **answering(ColumnsThere))
 async def columns(visit: Asked, id: int) -> Response:
-    """What experiments of a project can be filtered and sorted by; of all experiments for the id 0."""
+    """The columns by which a project's experiments can be filtered and sorted. Id 0 means all projects."""
     state = visit.catalogue.state
     if id:
         places.project(state, id)
@@ -130,7 +131,7 @@ async def columns(visit: Asked, id: int) -> Response:
 
 
 def _held(visit: UserVisit, project_id: int) -> list[int]:
-    """Ids of a project's experiments that may be seen, the newest first; of all for the id 0."""
+    """Ids of a project's visible experiments, newest first. Project 0 means all projects."""
     state, sight = visit.catalogue.state, visit.sight
     found = (one.id for one in state.experiments.values() if project_id in (0, one.project_id))
     return sorted(sight.only(sight.experiment, found), reverse=True)
@@ -138,7 +139,7 @@ def _held(visit: UserVisit, project_id: int) -> list[int]:
 
 @router.get("/projects/{id}/experiments/metric-ranges")
 async def metric_ranges(visit: Asked, id: int) -> Response:
-    """Between which values the columns of metrics lie in the newest experiments of a project."""
+    """The range of each metric column in the newest experiments of a project."""
     state = visit.catalogue.state
     if id:
         places.project(state, id)
@@ -154,7 +155,7 @@ async def metric_ranges(visit: Asked, id: int) -> Response:
 
 
 def _statistics(told: Summary) -> Iterator[tuple[str, float]]:
-    """Each number of a trial's summary with the name of its column."""
+    """Each number in a trial's summary, with the name of its column."""
     for group, metrics in told.summary.items():
         for name, values in metrics.items():
             for statistic in STATISTICS:
@@ -168,7 +169,7 @@ def _hparams(state: State, ids: list[int]) -> list[str]:
 
 
 async def _metrics(visit: UserVisit, ids: list[int]) -> list[dict[str, str]]:
-    """Statistics of what the newest experiments reported; none while the metrics service is away."""
+    """Metric columns of the newest experiments; empty while the metrics service is unavailable."""
     found: dict[str, list[str]] = {}
     with contextlib.suppress(Refused):
         found = await visit.peers.ask(queries.MetricNames(ids)) if ids else {}
@@ -189,7 +190,11 @@ def _own(column: Column[Experiment]) -> dict[str, str]:
 
 
 def _column(name: str, kind: str, location: str, look: str = "number") -> dict[str, str]:
-    """Ours adds `look`, how pages show it, and `field`, where each row of a list holds it by itself."""
+    """Describe a column.
+
+    Our additions: `look` tells pages how to show it, and `field` names the field of a row that holds its
+    value, if any.
+    """
     return {
         "column": name,
         "location": f"LOCATION_TYPE_{location}",

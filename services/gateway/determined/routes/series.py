@@ -1,4 +1,4 @@
-"""Series of metrics in buckets for charts, and whole, to take away (our addition; web UI spec, section 4)."""
+"""Metrics as downsampled series for charts, and as full exports (our addition; web UI spec, section 4)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from services.web.query import NOTHING, Asks, Grouped, Integer, Integers, Number
 
 router = APIRouter()
 MOST_BUCKETS = 10_000
-"""Of one series."""
+"""Maximum number of buckets per series."""
 AT_ONCE = 25_000
-"""Buckets that one answer of the metrics service holds, were each metric in one group only."""
+"""Maximum number of buckets in one answer of the metrics service, if each metric is in one group only."""
 
 
 class SeriesAsked(Grouped):
@@ -47,7 +47,7 @@ NAMES = {"trial_id": "trialId", "non_finite": "nonFinite"}
 async def series(visit: Asked, query: Asks[SeriesAsked]) -> Response:
     """Curves of trials in at most `width` buckets each, over batches, epoch, time or any metric.
 
-    What they hold is said at `det_contracts.queries.Buckets`.
+    `det_contracts.queries.Buckets` describes the content of a bucket.
     """
     await visit.catalogue.away.bring(("trials", id) for id in query.trial_ids)
     ids = [visit.catalogue.trial(id).id for id in dict.fromkeys(query.trial_ids)]
@@ -79,7 +79,7 @@ async def series(visit: Asked, query: Asks[SeriesAsked]) -> Response:
 
 @router.get("/trials/{trial_id}/metrics/export")
 async def export(visit: Asked, trial_id: int, query: Asks[ExportAsked]) -> Response:
-    """What a trial reported as one table: CSV, or Parquet where pyarrow is installed."""
+    """Export a trial's reports as one table: CSV, or Parquet if pyarrow is installed."""
     trial = visit.catalogue.trial(trial_id)
     form = exporting.form(query.format or "csv")
     group = query.group or None

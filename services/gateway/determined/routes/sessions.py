@@ -1,4 +1,4 @@
-"""Sessions and API tokens of people: shown, made and revoked (REST spec, section 2)."""
+"""Login sessions and API tokens: listing, creation and revocation (REST spec, section 2)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TokensAsked(Asking):
 
 @router.get("/users/{user_id}/sessions")
 async def list_sessions(visit: Asked, user_id: int) -> Response:
-    """Where a user is logged in, newest first; of others for administrators."""
+    """A user's sessions, newest first. Those of other users are for administrators."""
     _owner(visit, user_id)
     state, now = visit.catalogue.state, time.time()
     found = [(id, one) for id, one in sessions.of_user(state, user_id) if one.until > now]
@@ -42,7 +42,7 @@ async def list_sessions(visit: Asked, user_id: int) -> Response:
 
 @router.delete("/users/{user_id}/sessions")
 async def revoke_others(visit: Asked, user_id: int) -> Response:
-    """Close all sessions of a user but the one that asks."""
+    """Close all sessions of a user except the current one."""
     _owner(visit, user_id)
     found = [id for id, _ in sessions.of_user(visit.catalogue.state, user_id) if id != visit.session_id]
     for id in found:
@@ -52,7 +52,7 @@ async def revoke_others(visit: Asked, user_id: int) -> Response:
 
 @router.delete("/users/{user_id}/sessions/{session_id}")
 async def revoke_session(visit: Asked, user_id: int, session_id: str) -> Response:
-    """Close one session: its token is refused from now on."""
+    """Close one session. Its token is refused from now on."""
     _owner(visit, user_id)
     known = visit.catalogue.state.open_sessions.get(session_id)
     if known is None or known.user_id != user_id:
@@ -67,7 +67,7 @@ async def _close(visit: UserVisit, id: str) -> None:
 
 @router.get("/tokens")
 async def list_tokens(visit: Asked, query: Asks[TokensAsked]) -> Response:
-    """API tokens of oneself, or as an administrator of another user (`userId`, `username`)."""
+    """The user's API tokens or, for administrators, those of another user (`userId`, `username`)."""
     owner = _meant(visit, query.user_id, query.username)
     now = time.time()
     found = [one for one in sessions.tokens_of(visit.catalogue.state, owner.id) if one.until > now]
@@ -76,7 +76,7 @@ async def list_tokens(visit: Asked, query: Asks[TokensAsked]) -> Response:
 
 @router.post("/tokens")
 async def create_token(visit: Asked, body: TokenBody) -> Response:
-    """Make an API token for oneself; the answer is the only place where it is ever shown."""
+    """Create an API token for oneself. The token is shown only in this answer."""
     owner = visit.person()
     if body.user_id not in (0, owner.id):
         raise invalid("an API token is made by its owner")
@@ -98,7 +98,7 @@ async def create_token(visit: Asked, body: TokenBody) -> Response:
 
 @router.delete("/tokens/{token_id}")
 async def revoke_token(visit: Asked, token_id: str) -> Response:
-    """Refuse an API token from now on: one of oneself, or as an administrator anybody's."""
+    """Revoke an API token: one's own, or any as an administrator."""
     known = visit.catalogue.state.tokens.get(token_id)
     visit.person()
     if known is None or not may(
@@ -110,7 +110,7 @@ async def revoke_token(visit: Asked, token_id: str) -> Response:
 
 
 def _owner(visit: UserVisit, user_id: int) -> User:
-    """Whose sessions are meant; raises `Refused` (403) where that is not for the one who asks."""
+    """The user whose sessions are meant. Raises `Refused` (403) if the caller has no access to them."""
     found = users.by_id(visit.catalogue.state, user_id)
     visit.person()
     judge(visit.catalogue.state, visit.session(), Wish("own_account", "user", user_id))

@@ -1,4 +1,4 @@
-"""Checkpoints that a script has stored (REST spec, section 5)."""
+"""Registration of checkpoints by scripts (REST spec, section 5)."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class RefusalAsked(Asking):
     """GET /trials/{trial_id}/storage-refusal"""
 
     size_bytes: Integer = 0
-    """Of the checkpoint; 0 where that is not known yet."""
+    """Size of the checkpoint; 0 if not known yet."""
 
 
 @router.get("/trials/{trial_id}/storage-refusal")
 async def refusal(visit: Asked, trial_id: int, query: Asks[RefusalAsked]) -> Response:
-    """Why the trial may not store another checkpoint now; empty where it may (our addition).
+    """Why the trial may not store another checkpoint now; empty if it may (our addition).
 
-    Also empty while nobody knows: a checkpoint does not wait for that.
+    It is also empty while the answer is unknown, so that checkpoints never wait for it.
     """
     wish = StorageRefusal(trial_id, query.size_bytes)
     found = await softly(visit.peers, wish, visit.catalogue.position)
@@ -53,7 +53,7 @@ async def refusal(visit: Asked, trial_id: int, query: Asks[RefusalAsked]) -> Res
 
 @router.post("/checkpoints")
 async def store(visit: Asked, body: Stored) -> Response:
-    """Register a checkpoint whose bytes are all in the storage; a repeat makes no second one."""
+    """Register a checkpoint whose files are all in the storage. Repeats have no effect."""
     if not ids.is_token(body.uuid):
         raise invalid(f"uuid '{body.uuid}' may hold letters, digits, - and _ only")
     if body.state not in ("STATE_COMPLETED", "STATE_UNSPECIFIED"):
@@ -63,7 +63,7 @@ async def store(visit: Asked, body: Stored) -> Response:
         raise invalid(f"metadata.steps_completed is {steps!r}: it must be a whole number, at least 0")
     allocation = _allocation(visit, body)
     if allocation.trial_id is None:
-        raise precondition(f"allocation {allocation.id} is of no trial: it has no checkpoints")
+        raise precondition(f"allocation {allocation.id} belongs to no trial, so it has no checkpoints")
     witness = Witness(visit, allocation.trial_id)
     if body.uuid not in visit.catalogue.state.checkpoints:
         fact = CheckpointStored(
@@ -82,7 +82,7 @@ async def store(visit: Asked, body: Stored) -> Response:
 
 
 def _allocation(visit: UserVisit, body: Stored) -> Allocation:
-    """The run that stored it: the one that is named, else that of the token."""
+    """The run that stored the checkpoint: the one named, or else that of the token."""
     known = run_spoken_for(visit, body.task_id, body.allocation_id)
     if known is None or (body.task_id and known.task_id != body.task_id):
         raise not_found(f"allocation of task '{body.task_id}'", body.allocation_id)

@@ -1,4 +1,4 @@
-"""Log lines that tasks send by themselves (REST spec, section 8)."""
+"""Log lines sent by tasks themselves (REST spec, section 8)."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from services.kit.authz.judge import Wish
 from services.kit.log import Draft
 
 AT_ONCE = 1000
-"""Lines in one message."""
+"""Maximum number of lines in one message."""
 Name = Annotated[str, msgspec.Meta(max_length=NAME_CHARACTERS, pattern=r"^[^\x00]*\Z")]
 Rank = Annotated[int, msgspec.Meta(ge=-1, lt=2**31)]
 root = APIRouter()
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """One line, in the words of the clients."""
+    """One log line, with the clients' field names."""
 
     task_id: str
     log: str = ""
@@ -45,7 +45,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 @root.post("/task-logs")
 async def ship(visit: Asked) -> Response:
-    """Take a list of lines."""
+    """Store a list of log lines."""
     try:
         said = await visit.json()
         records = msgspec.convert(said if isinstance(said, list) else [said], list[Record], strict=False)
@@ -81,7 +81,7 @@ def _sorted(visit: UserVisit, records: list[Record]) -> dict[Place, list[LogLine
 
 
 def _allocation(visit: UserVisit, record: Record, own: str) -> Any:
-    """The run that a line belongs to; raises `Refused` for another task's or an unknown one."""
+    """The run that a line belongs to. Raises `Refused` if it is unknown or another task's."""
     known = run_spoken_for(visit, record.task_id, record.allocation_id or "")
     if known is None or known.task_id != record.task_id:
         raise invalid(f"allocation '{record.allocation_id or own}' of task '{record.task_id}' is not known")
@@ -94,6 +94,6 @@ def _allocation(visit: UserVisit, record: Record, own: str) -> Any:
 def _line(record: Record) -> LogLine:
     at = record.timestamp.timestamp() if record.timestamp else time.time()
     level = (record.level or "").removeprefix("LOG_LEVEL_") or None
-    # Scripts outside of the cluster call it `rank`, and say 0 even when they are alone.
+    # Scripts outside the cluster send `rank`, and send 0 even if they are the only process.
     rank = record.rank_id if record.rank_id is not None else record.rank or None
     return LogLine(at, record.stdtype or "stdout", level, rank, record.log.rstrip("\n"))

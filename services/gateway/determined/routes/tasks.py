@@ -20,7 +20,7 @@ root = APIRouter()
 
 @router.get("/tasks")
 async def list_tasks(visit: Asked) -> Response:
-    """What waits or runs."""
+    """Waiting and running allocations."""
     ranks = await visit.peers.ranks()
     return visit.answer({"allocationIdToSummary": _seen(visit, task.summaries(visit.catalogue.state, ranks))})
 
@@ -32,14 +32,14 @@ def _seen(visit: UserVisit, found: dict[str, Any]) -> dict[str, Any]:
 
 @root.get("/tasks")
 async def list_raw(visit: Asked) -> Response:
-    """The same in the older form: a map, in snake_case."""
+    """Waiting and running allocations in the older form: a map, in snake_case."""
     ranks = await visit.peers.ranks()
     return visit.answer(_seen(visit, task.raw_summaries(visit.catalogue.state, ranks)))
 
 
 @router.get("/tasks/count")
 async def count(visit: Asked) -> Response:
-    """Tasks that people started, of those that wait or run."""
+    """The number of waiting and running tasks, by kind."""
     state, sight = visit.catalogue.state, visit.sight
     live = Counter(state.allocations[id].kind for id in sight.only(sight.run, state.live))
     return visit.answer({f"{noun}s": live[kind] for kind, noun in NOUNS.items()})
@@ -53,7 +53,7 @@ async def get(visit: Asked, task_id: str) -> Response:
 
 
 def runs_of(visit: UserVisit, task_id: str) -> list[Allocation]:
-    """The runs of a task in order, at least one; raises `Refused` (not found)."""
+    """The runs of a task in order, at least one. Raises `Refused` (not found)."""
     found: list[Allocation] = []
     allocations = visit.catalogue.state.allocations
     while (one := allocations.get(f"{task_id}.{len(found) + 1}")) is not None:

@@ -65,12 +65,12 @@ async def template(visit: Asked, name: str) -> Response:
 
 
 def _with_secrets(backend: Backend, name: str, config: dict[str, Any]) -> dict[str, Any]:
-    """As it lies in the log; what is masked stays what it was in the template of that name."""
+    """Seal a template for the log. Masked secrets are taken from the existing template of that name."""
     known, owner = backend.catalogue.state.templates.get(template_id(name)), secrets.of_template(name)
     former = secrets.in_clear(known.config, owner, backend.sealer) if known is not None else {}
     whole = secrets.filled(config, expconf.secrets_of(former))
     if whole == former and known is not None:
-        # Sealed anew it would look like another one.
+        # Sealing again would make it look changed.
         return known.config
     return secrets.for_log(whole, owner, backend.sealer)
 
@@ -93,25 +93,25 @@ async def _set(
 
 @router.post("/templates")
 async def create(visit: Asked, wish: TemplateBody) -> Response:
-    """Make a template; there must be none of its name."""
+    """Create a template. Its name must be new."""
     return await _set(visit, wish.name, wish.config, False, wish.workspace_id)
 
 
 @router.post("/templates/{name:path}")
 async def create_named(visit: Asked, name: str, wish: TemplateBody) -> Response:
-    """The same, with the name in the address."""
+    """Create a template, with the name in the address."""
     return await _set(visit, name, wish.config, False, wish.workspace_id)
 
 
 @router.put("/templates/{name:path}")
 async def put(visit: Asked, name: str, wish: TemplateBody) -> Response:
-    """Make a template, or replace the one of that name."""
+    """Create a template, or replace the one of that name."""
     return await _set(visit, name, wish.config, None, wish.workspace_id)
 
 
 @router.patch("/templates/{name:path}")
 async def patch(visit: Asked, name: str) -> Response:
-    """Replace a template's configuration; the request is the configuration itself, or holds it."""
+    """Replace a template's configuration. The body is the configuration itself, or has it in `config`."""
     body = await visit.json()
     config = body.get("config", body) if isinstance(body, dict) else body
     return await _set(visit, name, config, True)
@@ -119,6 +119,6 @@ async def patch(visit: Asked, name: str) -> Response:
 
 @router.delete("/templates/{name:path}")
 async def remove(visit: Asked, name: str) -> Response:
-    """Forget a template."""
+    """Delete a template."""
     await visit.peers.command(RemoveTemplate(name=name, user=visit.user.username))
     return visit.answer({})

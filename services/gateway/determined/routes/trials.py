@@ -35,7 +35,7 @@ class TrialsAsked(Paged):
 
 @router.get("/experiments/{experiment_id}/trials", **answering_page("trials", Shape))
 async def of_experiment(visit: Asked, experiment_id: int, query: Asks[TrialsAsked]) -> Response:
-    """A page of an experiment's trials; ours adds `lean`, without statistics of every metric."""
+    """A page of an experiment's trials. Our addition `lean` leaves out the statistics of metrics."""
     smaller = visit.catalogue.experiment(experiment_id).smaller_is_better
     states, sort, window = query.states, query.sort_by, query.window
     found = await visit.catalogue.read(
@@ -52,7 +52,7 @@ async def of_experiment(visit: Asked, experiment_id: int, query: Asks[TrialsAske
 
 
 async def show(visit: UserVisit, records: Sequence[Trial]) -> list[dict[str, Any]]:
-    """Trials with what only others know of them."""
+    """Trials, with facts that only other services know."""
     summaries = await visit.peers.summaries([one.id for one in records if one.run])
     waiting = {}
     if any(trial_state(one) == "QUEUED" for one in records):
@@ -80,13 +80,13 @@ async def get(visit: Asked, trial_id: int) -> Response:
 
 @router.post("/trials/{trial_id}/kill")
 async def kill(visit: Asked, trial_id: int) -> Response:
-    """End one trial at once; its experiment goes on."""
+    """Kill a trial immediately. Its experiment continues."""
     await visit.peers.command(KillTrial(trial_id=trial_id, user=visit.user.username))
     return visit.answer({})
 
 
 @router.get("/trials/{trial_id}/workloads")
 async def list_workloads(visit: Asked, trial_id: int, query: Asks[Workloads]) -> Response:
-    """What a trial did: training, validations, checkpoints."""
+    """A trial's training reports, validations and checkpoints."""
     page, pagination = await workloads(visit, visit.catalogue.trial(trial_id), query)
     return visit.answer({"workloads": page, "pagination": pagination})

@@ -1,4 +1,4 @@
-"""Experiments and trials that run outside of the cluster (REST spec, sections 3 and 4)."""
+"""Experiments and trials that run outside the cluster (REST spec, sections 3 and 4)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from services.gateway.http.visit import Asked, UserVisit
 from services.gateway.submit.configuration import TEXT_LIMIT_BYTES
 
 ALIVE = ("", "UNSPECIFIED", "ACTIVE", "QUEUED", "PULLING", "STARTING", "RUNNING")
-"""What a script that lives may call its state; a heartbeat names none."""
+"""States that a running script may report; a heartbeat reports none."""
 ENDINGS = get_args(Ending)
 PATIENCE_S = 10.0
 LONGEST_NAME = 1000
@@ -31,20 +31,20 @@ router = APIRouter()
 
 @router.put("/experiments/by-external-id/{external_id:path}")
 async def put_experiment(visit: Asked, external_id: str) -> Response:
-    """The experiment of that external id; made as by POST /experiments where there is none."""
+    """Return the experiment with that external id, or create it as POST /experiments does."""
     _check_name(external_id)
     return await experiments.submitted(visit, external_id)
 
 
 @router.post("/trials")
 async def create(visit: Asked, body: NewTrial) -> Response:
-    """Make a trial of an unmanaged experiment."""
+    """Create a trial of an unmanaged experiment."""
     return await _create(visit, body, str(uuid.uuid4()))
 
 
 @router.put("/trials")
 async def put(visit: Asked, body: TrialPut) -> Response:
-    """The trial of that external id in its experiment; made where there is none."""
+    """Return the trial with that external id in its experiment, or create it."""
     external = body.external_trial_id
     _check_name(external)
     name = external if ids.is_token(external) else str(uuid.uuid5(uuid.NAMESPACE_OID, external))
@@ -67,7 +67,7 @@ async def _create(visit: UserVisit, body: NewTrial, request_id: str) -> Response
 
 
 async def _announced(visit: UserVisit, experiment_id: int, task_id: str) -> Trial:
-    """A trial, once it has its number."""
+    """Wait for a trial's id, and return the trial."""
     found: list[Trial] = []
 
     def holds(_: Any) -> bool:
@@ -88,7 +88,7 @@ async def _show(visit: UserVisit, known: Trial) -> Response:
 
 @router.post("/trials/{trial_id}/start")
 async def start(visit: Asked, trial_id: int, body: TrialStart) -> Response:
-    """A script begins to run a trial; with `resume` it goes on from the trial's latest checkpoint."""
+    """Start a run of a trial. With `resume`, it continues from the trial's latest checkpoint."""
     visit.catalogue.trial(trial_id)
     command = OpenRun(trial_id=trial_id, resume=body.resume, user=visit.user.username)
     opened = await visit.peers.command(command)
@@ -103,7 +103,7 @@ async def start(visit: Asked, trial_id: int, body: TrialStart) -> Response:
 
 @router.patch("/trials/{trial_id}")
 async def patch(visit: Asked, trial_id: int, body: TrialPatch) -> Response:
-    """A script says that it lives, or how it ended."""
+    """Report that the script is alive, or how it ended."""
     witness = Witness(visit, trial_id)
     state = body.state.removeprefix("STATE_")
     if state in ENDINGS:

@@ -1,4 +1,4 @@
-"""How the cluster was used, and which workers are away (our addition to the REST surface)."""
+"""Use of the cluster, and workers that are away (our addition)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from services.web.query import Asking, Asks, Integer
 router = APIRouter()
 MOST_DAYS = 366
 MOST_RUNS = 1000
-"""Of which one answer tells."""
+"""Maximum number of runs in one answer."""
 
 
 class DaysAsked(Asking):
-    """How far back; 0 for as far as is usual."""
+    """Query parameter: how many days back, by default as many as the route defines."""
 
     days: Integer | None = None
 
@@ -41,7 +41,7 @@ async def _held(visit: UserVisit, since: float) -> list[Allocation]:
 
 @router.get("/cluster/slots")
 async def strips(visit: Asked, query: Asks[DaysAsked]) -> Response:
-    """What ran on each slot in the last days."""
+    """What ran on each slot in recent days."""
     found = await _held(visit, _since(query, 1))
     return visit.answer({"slots": usage.strips(visit.catalogue.state, found, visit.sight.held)})
 
@@ -56,7 +56,7 @@ async def by_day(visit: Asked, query: Asks[DaysAsked]) -> Response:
 
 @router.get("/cluster/use")
 async def use(visit: Asked) -> Response:
-    """What runs use of their hosts: processor, memory and GPUs, as workers have sampled it last."""
+    """The processors, memory and GPUs that runs use, as last sampled by the workers."""
     state, sight = visit.catalogue.state, visit.sight
     live = [run for run in live_allocations(state) if run.trial_id is not None and run.members]
     live = sight.only(lambda run: sight.run(run.id), live)[:MOST_RUNS]
@@ -67,7 +67,7 @@ async def use(visit: Asked) -> Response:
 
 @router.get("/cluster/away")
 async def away(visit: Asked, query: Asks[DaysAsked]) -> Response:
-    """Workers that left or were lost in the last days."""
+    """Workers that left or were lost in recent days."""
     since = _since(query, 7)
     found = await _held(visit, since - usage.BEFORE_GOING_S)
     return visit.answer({"agents": usage.away(visit.catalogue.state, found, since, visit.sight.held)})

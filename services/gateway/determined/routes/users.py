@@ -1,4 +1,4 @@
-"""Who there is (REST spec, section 2)."""
+"""Users (REST spec, section 2)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def list_users(visit: Asked, query: Asks[Paged]) -> Response:
 
 @router.post("/users")
 async def create(visit: Asked, wish: UserCreation) -> Response:
-    """Make a user; for administrators."""
+    """Create a user. For administrators."""
     told = wish.user
     password = await _password(visit, wish.password, is_hashed=wish.is_hashed)
     id = await visit.create(
@@ -52,7 +52,7 @@ async def create(visit: Asked, wish: UserCreation) -> Response:
 
 @router.get("/users/setting")
 async def settings(visit: Asked) -> Response:
-    """What pages keep for a user."""
+    """The user's stored settings of pages."""
     kept = visit.catalogue.state.settings.get(visit.user.id)
     return visit.answer(
         {
@@ -66,7 +66,7 @@ async def settings(visit: Asked) -> Response:
 
 @router.post("/users/setting")
 async def keep_settings(visit: Asked, body: SettingsBody) -> Response:
-    """Keep some settings for oneself, over older ones of the same path and key."""
+    """Store settings of the user. Older ones with the same path and key are replaced."""
     given = [*body.settings, *([body.setting] if body.setting is not None else [])]
     settings = tuple(Setting(one.storage_path, one.key, one.value) for one in given)
     return await _keep(visit, settings, forget=False)
@@ -74,7 +74,7 @@ async def keep_settings(visit: Asked, body: SettingsBody) -> Response:
 
 @router.post("/users/setting/reset")
 async def forget_settings(visit: Asked) -> Response:
-    """Forget all of them."""
+    """Delete all settings of the user."""
     return await _keep(visit, (), forget=True)
 
 
@@ -86,19 +86,19 @@ async def _keep(visit: UserVisit, settings: tuple[Setting, ...], *, forget: bool
 
 @router.get("/users/{username}/by-username")
 async def by_username(visit: Asked, username: str) -> Response:
-    """One user."""
+    """One user, by name."""
     return visit.answer({"user": user(users.by_name(visit.catalogue.state, username))})
 
 
 @router.get("/users/{user_id}", **answering_one("user", records.User))
 async def by_id(visit: Asked, user_id: int) -> Response:
-    """One user."""
+    """One user, by id."""
     return _answer(visit, user_id)
 
 
 @router.patch("/users/{user_id}")
 async def change(visit: Asked, user_id: int, wish: UserBody) -> Response:
-    """Change what is given of a user: of others, and but for the shown name, for administrators."""
+    """Change the given fields of a user. Only one's own display name can be changed by non-administrators."""
     users.by_id(visit.catalogue.state, user_id)
     given: dict[str, Any] = {
         name: value
@@ -116,9 +116,9 @@ async def change(visit: Asked, user_id: int, wish: UserBody) -> Response:
 
 @router.post("/users/{user_id}/password")
 async def set_password(visit: Asked, user_id: int) -> Response:
-    """Give oneself another password, or as an administrator somebody else; sessions from before end.
+    """Set one's own password or, as an administrator, another user's. Existing sessions end.
 
-    The request is the password as clients send it at login, as a JSON string.
+    The body is the password as clients send it at login, as a JSON string.
     """
     visit.person()
     users.by_id(visit.catalogue.state, user_id)

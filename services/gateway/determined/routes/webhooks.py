@@ -1,4 +1,4 @@
-"""Webhooks: who is told when experiments change their state, and what became of that."""
+"""Webhooks: URLs notified of experiment state changes, and their deliveries."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ router = APIRouter()
 MOST_ROWS = 200
 USUAL_ROWS = 100
 TESTED_WITHIN_S = 20.0
-"""A test waits for the attempt that is under way at the same webhook, and then for its own."""
+"""A test first waits for the attempt in progress at the same webhook, and then for its own."""
 
 
 class AllWebhooks(TypedDict):
@@ -40,7 +40,7 @@ class AllWebhooks(TypedDict):
 
 
 class Tested(TypedDict):
-    """What a test came to; what did not arrive is an error."""
+    """The result of a successful test. A failed test is an error."""
 
     completed: bool
 
@@ -52,13 +52,13 @@ async def _all(visit: UserVisit) -> list[records.Webhook]:
 
 @router.get("/webhooks", **answering(AllWebhooks))
 async def list_webhooks(visit: Asked) -> Response:
-    """All webhooks, by id; they hold secrets, so administrators alone see them."""
+    """All webhooks, by id. Only administrators see them, because they contain secrets."""
     return visit.answer({"webhooks": await _all(visit)})
 
 
 @router.post("/webhooks", **answering_one("webhook", records.Webhook))
 async def create(visit: Asked, wish: WebhookBody) -> Response:
-    """Tell an address when experiments change their state."""
+    """Create a webhook: a URL that is notified when experiments change state."""
     id = await visit.create(webhooks.wanted(visit.backend, wish, visit.user.username))
     return await _one(visit, id)
 
@@ -78,14 +78,14 @@ async def _one(visit: UserVisit, id: int) -> Response:
 
 @router.delete("/webhooks/{webhook_id}")
 async def remove(visit: Asked, webhook_id: int) -> Response:
-    """Tell it no longer; what waits to be delivered is dropped."""
+    """Delete a webhook. Its pending deliveries are dropped."""
     await visit.peers.command(RemoveWebhook(webhook_id=webhook_id, user=visit.user.username))
     return visit.answer({})
 
 
 @router.post("/webhooks/{webhook_id}/test", **answering(Tested))
 async def test(visit: Asked, webhook_id: int) -> Response:
-    """Tell it once that this is a test; answered when that has arrived, an error says why it did not."""
+    """Send a test notification. Answers once it has arrived; an error says why it did not."""
     before = visit.catalogue.position
     id = await visit.peers.command(TryWebhook(webhook_id=webhook_id, user=visit.user.username))
     tried = await _first_attempt(visit, id, before)
@@ -115,7 +115,7 @@ async def _first_attempt(visit: UserVisit, delivery_id: str, after: int) -> Deli
 
 @router.get("/webhooks/{webhook_id}/deliveries", **answering_page("deliveries", records.WebhookDelivery))
 async def deliveries(visit: Asked, webhook_id: int, query: Asks[Paged]) -> Response:
-    """What a webhook was told and is to be told, newest first (our addition)."""
+    """A webhook's past and pending deliveries, newest first (our addition)."""
     if query.offset < 0:
         raise invalid(f"offset must not be {query.offset}: deliveries are listed from the newest one on")
     limit = min(query.limit, MOST_ROWS) if query.limit > 0 else USUAL_ROWS

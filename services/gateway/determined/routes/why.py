@@ -1,4 +1,4 @@
-"""Why something is as it is (our addition to the REST surface; see docs/why.md)."""
+"""Explains why something is in its state (our addition; see docs/why.md)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_STEPS = 1000
 
 
 class StepsAsked(Asking):
-    """Which part of a story."""
+    """Query parameters that select steps of an explanation."""
 
     before: Integer = 0
     limit: Integer = 200
@@ -35,7 +35,7 @@ class WhyAsked(StepsAsked):
 
 @router.get("/why/{kind}/{id}")
 async def why(visit: Asked, kind: str, id: str, query: Asks[WhyAsked]) -> Response:
-    """The chain of causes, newest first; with `all`, the story before a position, the oldest first."""
+    """The chain of causes, newest first. With `all`, the full story before a position, oldest first."""
     reader = reader_of(visit)
     subject = await _subject(visit, reader, kind, id)
     if query.all:
@@ -48,7 +48,7 @@ async def why(visit: Asked, kind: str, id: str, query: Asks[WhyAsked]) -> Respon
 
 
 def reader_of(visit: UserVisit) -> Reader:
-    """Reads what one answer needs of the log."""
+    """A reader of the log for one answer."""
     return Reader(visit.backend.journal, lambda allocation: _trial_of(visit, allocation))
 
 
@@ -69,7 +69,7 @@ async def _subject(visit: UserVisit, reader: Reader, kind: str, id: str) -> Subj
 
 
 def limit_of(query: StepsAsked) -> int:
-    """How many steps are asked for; raises `Refused` (400)."""
+    """The requested number of steps. Raises `Refused` (400)."""
     limit = query.limit
     if not 1 <= limit <= MOST_STEPS:
         raise invalid(f"limit must be from 1 to {MOST_STEPS}, not {limit}")
@@ -82,7 +82,7 @@ def _trial_of(visit: UserVisit, allocation_id: str) -> int | None:
 
 
 async def _waits_for(visit: UserVisit, subject: Subject) -> str:
-    """What its runs wait for just now, as the scheduler says."""
+    """What the subject's runs are waiting for, according to the scheduler."""
     if subject.kind == "pool":
         rows = await visit.peers.pools()
         return next((row.growth for row in rows if row.name == subject.id), "")

@@ -30,7 +30,7 @@ SORTS = {"ID": "id", "NAME": "name"}
 
 
 class PlacesAsked(Paged):
-    """Which workspaces, or projects of one."""
+    """Query parameters of a list of workspaces or projects."""
 
     name: str = ""
     name_case_sensitive: str = ""
@@ -55,7 +55,7 @@ def _page(visit: UserVisit, query: PlacesAsked, noun: str, found: list[dict[str,
     found = [one for one in found if name in one["name"].lower() and archived in (None, one["archived"])]
     found = [one for one in found if exactly in ("", one["name"])]
     by = SORTS[query.sort_by]
-    # Pinned ones come first in either direction.
+    # Pinned workspaces come first in both directions.
     found.sort(key=lambda one: (one.get("pinned", False) is window.descending, one[by], one["id"]))
     page, pagination = paging.cut(found, window)
     return visit.answer({noun: page, "pagination": pagination})
@@ -73,7 +73,7 @@ async def workspaces(visit: Asked, query: Asks[PlacesAsked]) -> Response:
 
 @router.post("/workspaces")
 async def create_workspace(visit: Asked, wish: WorkspaceBody) -> Response:
-    """Make a workspace."""
+    """Create a workspace."""
     described = await _described(visit, wish, None)
     command = SetWorkspace(name=wish.name or "", user=visit.user.username, **described)
     return _workspace(visit, await visit.create(command))
@@ -91,7 +91,7 @@ async def _change_workspace(visit: UserVisit, id: int, **changes: Any) -> None:
 
 @router.patch("/workspaces/{id}")
 async def change_workspace(visit: Asked, id: int, wish: WorkspaceBody) -> Response:
-    """Change a workspace's name, its checkpoint storage, its default pools, or who its tasks run as."""
+    """Change a workspace's name, checkpoint storage, default pools or agent user."""
     known = places.workspace(visit.catalogue.state, id)
     changes = await _described(visit, wish, known)
     if wish.name is not None:
@@ -102,7 +102,7 @@ async def change_workspace(visit: Asked, id: int, wish: WorkspaceBody) -> Respon
 
 
 async def _described(visit: UserVisit, wish: WorkspaceBody, known: WorkspaceSet | None) -> dict[str, Any]:
-    """What a request says of storage, agent user and pools; an empty one takes away what there is."""
+    """The requested storage, agent user and pools. An empty value clears the existing one."""
     pools = {"default_compute_pool": wish.default_compute_pool, "default_aux_pool": wish.default_aux_pool}
     found: dict[str, Any] = {name: pool for name, pool in pools.items() if pool is not None}
     if any(found.values()):
@@ -116,7 +116,7 @@ async def _described(visit: UserVisit, wish: WorkspaceBody, known: WorkspaceSet 
 
 
 def _storage(visit: UserVisit, given: dict[str, Any], known: WorkspaceSet | None) -> dict[str, Any] | None:
-    """As the log holds it, keys sealed; raises `Refused` (400) for what is no storage."""
+    """The storage for the log, with its keys sealed. Raises `Refused` (400) if it is invalid."""
     if not given:
         return None
     try:
@@ -130,7 +130,7 @@ def _storage(visit: UserVisit, given: dict[str, Any], known: WorkspaceSet | None
     before = secrets.in_clear(former, owner, sealer) if former.get("checkpoint_storage") else {}
     whole = secrets.filled(whole, expconf.secrets_of(before))
     if whole == before:
-        # Sealed anew it would look like another one.
+        # Sealing again would make it look changed.
         return former["checkpoint_storage"]
     found: dict[str, Any] = secrets.for_log(whole, owner, sealer)["checkpoint_storage"]
     return found
@@ -138,7 +138,7 @@ def _storage(visit: UserVisit, given: dict[str, Any], known: WorkspaceSet | None
 
 @router.delete("/workspaces/{id}")
 async def remove_workspace(visit: Asked, id: int) -> Response:
-    """Forget a workspace that holds no experiments."""
+    """Delete a workspace that contains no experiments."""
     await visit.peers.command(RemoveWorkspace(workspace_id=id, user=visit.user.username))
     return visit.answer({"completed": True})
 
@@ -171,7 +171,7 @@ async def projects(visit: Asked, id: int, query: Asks[PlacesAsked]) -> Response:
 
 @router.post("/workspaces/{id}/projects")
 async def create_project(visit: Asked, id: int, wish: ProjectBody) -> Response:
-    """Make a project in a workspace."""
+    """Create a project in a workspace."""
     command = SetProject(
         workspace_id=id,
         name=wish.name or "",
@@ -195,41 +195,41 @@ async def _change_project(visit: UserVisit, id: int, **changes: Any) -> Response
 
 @router.patch("/projects/{id}")
 async def change_project(visit: Asked, id: int, wish: ProjectBody) -> Response:
-    """Change name or description."""
+    """Change a project's name or description."""
     return await _change_project(visit, id, name=wish.name, description=wish.description)
 
 
 @router.delete("/projects/{id}")
 async def remove_project(visit: Asked, id: int) -> Response:
-    """Forget a project that holds no experiments."""
+    """Delete a project that contains no experiments."""
     await visit.peers.command(RemoveProject(project_id=id, user=visit.user.username))
     return visit.answer({"completed": True})
 
 
 @router.post("/projects/{id}/archive")
 async def archive_project(visit: Asked, id: int) -> Response:
-    """No experiments go there from now on."""
+    """Archive a project. It accepts no new experiments."""
     await _change_project(visit, id, archived=True)
     return visit.answer({})
 
 
 @router.post("/projects/{id}/unarchive")
 async def unarchive_project(visit: Asked, id: int) -> Response:
-    """Experiments may go there again."""
+    """Unarchive a project."""
     await _change_project(visit, id, archived=False)
     return visit.answer({})
 
 
 @router.post("/projects/{id}/move")
 async def move_project(visit: Asked, id: int, wish: ProjectMove) -> Response:
-    """Into another workspace."""
+    """Move a project to another workspace."""
     await _change_project(visit, id, workspace_id=wish.destination_workspace_id)
     return visit.answer({})
 
 
 @router.post("/projects/{id}/notes")
 async def add_note(visit: Asked, id: int, wish: NoteBody) -> Response:
-    """One more note."""
+    """Add a note to a project."""
     known = places.project(visit.catalogue.state, id).notes
     notes = (*known, Note(wish.name, wish.contents))
     await visit.create(SetProject(project_id=id, notes=notes, user=visit.user.username))
@@ -238,7 +238,7 @@ async def add_note(visit: Asked, id: int, wish: NoteBody) -> Response:
 
 @router.put("/projects/{id}/notes")
 async def put_notes(visit: Asked, id: int, wish: NotesBody) -> Response:
-    """All notes."""
+    """Replace all notes of a project."""
     await _change_project(visit, id, notes=tuple(Note(note.name, note.contents) for note in wish.notes))
     return _notes(visit, id)
 

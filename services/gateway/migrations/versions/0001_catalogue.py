@@ -1,4 +1,4 @@
-"""The kit's tables, and those that lists are read from."""
+"""The kit's tables, and the tables behind lists."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Whether an experiment is archived."""
+"""Adds whether an experiment is archived."""
 
 import sqlalchemy as sa
 from alembic import op

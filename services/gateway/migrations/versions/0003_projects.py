@@ -1,4 +1,4 @@
-"""Which project an experiment is filed under."""
+"""Adds the project of an experiment."""
 
 import sqlalchemy as sa
 from alembic import op

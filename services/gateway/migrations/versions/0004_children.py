@@ -1,4 +1,4 @@
-"""Lists within records are indexes: the snapshot is folded anew from the log."""
+"""Lists within records become indexes, so the snapshot is discarded and refolded from the log."""
 
 from alembic import op
 

@@ -1,4 +1,4 @@
-"""Messages that nobody can read are listed: those of the past are found by folding anew."""
+"""Adds a table of unreadable messages. A refold finds the earlier ones."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Who did what has a table of its own: the past is found by folding anew."""
+"""Adds the audit table. A refold fills it with past events."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Records belong to roots, which may lie in the database alone."""
+"""Assigns records to roots, which may be paged out to the database."""
 
 from alembic import op
 
@@ -13,4 +13,4 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Releases before this one read the table as it is."""
+    """Nothing to do: earlier releases can read the table as it is."""

@@ -1,4 +1,4 @@
-"""Runs by time have a table of their own: the past is found by folding anew."""
+"""Adds a table of runs by time. A refold fills it with past runs."""
 
 import sqlalchemy as sa
 from alembic import op
