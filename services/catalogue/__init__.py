@@ -1,1 +1,1 @@
-"""What the log says of everything that people look at: records, and lists of them."""
+"""The folded state behind the gateway's answers: records, and lists of them."""

@@ -1,6 +1,6 @@
-"""Who had slots, and for how long: run by run, and added up by day or month (REST spec, section 8).
+"""Allocated slot time, per run and aggregated by day or month (REST spec, section 8).
 
-It is what was allocated that counts, however much of it was used. Times are seconds since the epoch, UTC.
+It counts what was allocated, regardless of how much was used. Times are seconds since the epoch, UTC.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from services.people import places, users
 
 Period = Literal["DAILY", "MONTHLY"]
 KINDS = {"TRIAL": "training", "CHECKPOINT_GC": "gc"}
-"""What 0.25 calls a kind of run; others by their own name in small letters."""
+"""Names of kinds of runs in 0.25. Other kinds keep their own name in lowercase."""
 BATCH = 1000
-"""Runs that are looked at between two looks at other requests."""
+"""Number of runs processed before yielding to other requests."""
 SUMS = ("total", "username", "experiment_label", "resource_pool", "agent_label")
 SUM_COLUMNS = ("aggregation_type", "aggregation_key", "date", "seconds")
 
 
 class Held(NamedTuple):
-    """One run, as far as it held slots within a time."""
+    """The part of a run that held slots within a time range."""
 
     id: str
     kind: str
     experiment_id: int | None
-    """None for a task of somebody's own."""
+    """None for a task without an experiment."""
     username: str
     user_id: int
     workspace: str
@@ -41,14 +41,14 @@ class Held(NamedTuple):
     slots: int
     began: float
     ended: float | None
-    """None while it runs."""
+    """None while it is running."""
     first: float
-    """From when it counts: its begin, or that of the time that is asked for."""
+    """Start of the counted time: the run's start, or that of the time range."""
     last: float
 
     @property
     def seconds(self) -> float:
-        """How long it ran within the time that is asked for."""
+        """How long the run held slots within the time range."""
         return self.last - self.first
 
 
@@ -60,7 +60,7 @@ async def held(
     now: float,
     seen: Callable[[Allocation], bool],
 ) -> list[Held]:
-    """Those of some runs that held slots at a time from `after` to `before`, in the order of their begin."""
+    """The runs that held slots between `after` and `before`, in order of their start."""
     found = []
     for number, one in enumerate(runs, 1):
         if number % BATCH == 0:
@@ -99,7 +99,7 @@ def _held(state: State, one: Allocation, first: float, last: float) -> Held:
 
 
 def raw_entry(one: Held) -> dict[str, Any]:
-    """A run, as the API tells it; `seconds` within the time that was asked for."""
+    """A run in the API's form; `seconds` is within the time range."""
     return {
         "kind": one.kind,
         "startTime": instant(one.began),
@@ -114,7 +114,7 @@ def raw_entry(one: Held) -> dict[str, Any]:
 
 
 def raw_csv(found: Iterable[Held]) -> str:
-    """The same as a table."""
+    """The runs as a CSV table."""
     columns = ("experiment_id", "kind", "username", "labels", "slots", "start_time", "end_time", "seconds")
     rows = (
         (
@@ -133,7 +133,7 @@ def raw_csv(found: Iterable[Held]) -> str:
 
 
 def allocations_csv(found: Iterable[Held]) -> str:
-    """Allocation by allocation, with workspaces and slot hours."""
+    """The runs as a CSV table with workspaces and slot hours."""
     columns = (
         "allocation_id", "task_type", "username", "workspace_name", "experiment_id", "slots", "start_time",
         "end_time", "slot_hours",
@@ -169,7 +169,7 @@ class Sums:
         self.by: dict[str, dict[str, float]] = {name: defaultdict(float) for name in SUMS}
 
     def add(self, one: Held, seconds: float) -> None:
-        """A part of a run; it counts in full for each of its labels."""
+        """Add a part of a run, which counts in full for each of its labels."""
         used = seconds * one.slots
         self.by["total"]["total"] += used
         self.by["username"][one.username] += used
@@ -179,7 +179,7 @@ class Sums:
 
 
 def summed(found: Iterable[Held], period: Period) -> dict[date, Sums]:
-    """Slot seconds by the first day of each period that has any."""
+    """Slot seconds by the first day of each period. Empty periods are left out."""
     sums: dict[date, Sums] = {}
     for one in found:
         for first, seconds in _parts(one, period) if one.slots else ():
@@ -188,7 +188,7 @@ def summed(found: Iterable[Held], period: Period) -> dict[date, Sums]:
 
 
 def _parts(one: Held, period: Period) -> Iterator[tuple[date, float]]:
-    """The periods that a run touches, and for how long."""
+    """The periods that a run overlaps, and the seconds in each."""
     at = one.first
     while at < one.last:
         day = datetime.fromtimestamp(at, UTC).date()
@@ -206,12 +206,12 @@ def following(first: date, period: Period) -> date:
 
 
 def midnight(day: date) -> float:
-    """When a day begins."""
+    """The time at which a day begins."""
     return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
 
 
 def sum_entry(first: date, sums: Sums, period: Period) -> dict[str, Any]:
-    """The sums of a period, as the API tells them."""
+    """The sums of a period in the API's form."""
     return {
         "periodStart": first.isoformat(),
         "period": f"RESOURCE_ALLOCATION_AGGREGATION_PERIOD_{period}",
@@ -224,7 +224,7 @@ def sum_entry(first: date, sums: Sums, period: Period) -> dict[str, Any]:
 
 
 def sums_csv(found: dict[date, Sums], period: Period) -> str:
-    """The same as a table: a row for each sum."""
+    """The sums as a CSV table, with one row per sum."""
     form = "%Y-%m-%d" if period == "DAILY" else "%Y-%m"
     rows = (
         (name, key, first.strftime(form), seconds)

@@ -1,4 +1,4 @@
-"""Single values as the API writes them."""
+"""Formats single values for the API."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ _LAST = datetime.max.replace(tzinfo=UTC)
 
 
 def instant(at: float) -> str:
-    """A time in RFC 3339, UTC, to the microsecond, of seconds since 1970.
+    """A time given in seconds since 1970, in RFC 3339, UTC, to the microsecond.
 
-    Whoever writes into the log says when: a script may state a time that no calendar has. One before 1970 is
-    shown as the first moment of it, one too late, or none at all, as the last of the year 9999.
+    Scripts may report any number as a time. One before 1970 is shown as the start of 1970; one too large, or
+    not a number, as the end of the year 9999.
     """
     try:
         shown = datetime.fromtimestamp(max(at, 0.0), UTC)
@@ -26,5 +26,5 @@ def maybe_instant(at: float | None) -> str | None:
 
 
 def long(number: int) -> str:
-    """A 64-bit integer, which JSON readers would round."""
+    """A 64-bit integer as a string, because JSON readers would round a number."""
     return str(number)

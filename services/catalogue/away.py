@@ -1,4 +1,4 @@
-"""What of the catalogue is not in the memory, and how a request has it there before anybody looks."""
+"""Loads records that are not in memory before a request looks at them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from services.kit.runner import Runner
 
 
 class Away:
-    """Experiments that are over, as they lie in the database."""
+    """Ended experiments that were paged out to the database."""
 
     def __init__(self, runner: Runner[State], database: Database) -> None:
         self._runner = runner
         self._database = database
 
     async def bring(self, keys: Iterable[Key]) -> None:
-        """Have records loaded, each with all of its experiment, while others go on."""
+        """Load records, each with all records of its experiment, without blocking other requests."""
         if self._runner.pager is not None:
             await self._runner.pager.fetch(keys)
 
     async def trial_ids(self, experiment_ids: Iterable[int]) -> dict[int, list[int]]:
-        """The trials of some experiments; of those that are away no more than these is read."""
+        """The trials of some experiments. For experiments that are paged out, only the ids are read."""
         state, pager = self._runner.state, self._runner.pager
         found, away = dict[int, list[int]](), list[int]()
         for id in experiment_ids:
@@ -35,5 +35,5 @@ class Away:
                 found[id] = list(state.trials_of.ids(id))
             else:
                 away.append(id)
-        # Nothing has left that was not saved.
+        # Only saved experiments are paged out, so the tables are complete.
         return found | (await self._database.read(lambda c: listing.trial_ids(c, away)) if away else {})

@@ -1,4 +1,4 @@
-"""The state that people are shown: what is ACTIVE says how far it has come (scheduling spec, 8.1)."""
+"""The displayed state, which refines ACTIVE into stages (scheduling spec, 8.1)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from services.catalogue.domain.state import CheckpointState
 
 DISPLAY_STATES = ("QUEUED", "PULLING", "STARTING", "RUNNING")
 STATES = (*states.STATES, *DISPLAY_STATES)
-"""What experiments and trials may be asked for by."""
+"""The states by which experiments and trials can be filtered."""
 CHECKPOINT_STATES = ("ACTIVE", *get_args(CheckpointState))
 
 
 def experiment_state(experiment: Experiment) -> str:
-    """RUNNING when anything of it runs, else QUEUED, for as long as it is ACTIVE.
+    """While ACTIVE: RUNNING if any run is running, otherwise QUEUED.
 
-    An unmanaged one waits for no slots: it is ACTIVE until a script of it runs.
+    An unmanaged experiment does not wait for slots, so it is ACTIVE until one of its scripts runs.
     """
     if experiment.state != "ACTIVE" or (experiment.unmanaged and not experiment.running):
         return experiment.state
@@ -25,5 +25,5 @@ def experiment_state(experiment: Experiment) -> str:
 
 
 def trial_state(trial: Trial) -> str:
-    """RUNNING or QUEUED; ACTIVE for a trial that waits for the search to go on."""
+    """While ACTIVE: RUNNING or QUEUED, or ACTIVE if the trial waits for the search method."""
     return trial.phase or trial.state if trial.state == "ACTIVE" else trial.state

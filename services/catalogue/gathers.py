@@ -1,4 +1,4 @@
-"""What processes of an allocation tell: shares of all-gathers, and where they answer HTTP."""
+"""Commands from the processes of an allocation: shares of all-gathers, and HTTP addresses."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from services.catalogue.domain.state import Gathered, Gathering, request_key
 from services.kit.rules import Call, Ruling
 
 MOST_SHARED_BYTES = 64 * 1024
-"""Of one member in one all-gather."""
+"""Maximum data of one member in one all-gather."""
 MOST_ROUND_BYTES = 8 * 1024 * 1024
-"""Of all members in one all-gather: each of them is answered with it."""
+"""Maximum data of all members in one all-gather, which is sent to each of them."""
 MOST_RUN_BYTES = 64 * 1024 * 1024
-"""Of all all-gathers of a run: their shares stay in the log."""
+"""Maximum data of all all-gathers of a run, which stays in the log."""
 MOST_KEPT_BYTES = 512 * 1024 * 1024
-"""Of all runs together, as long as a member may still ask for it."""
+"""Maximum data of all runs together that members may still request."""
 OVERHEAD_BYTES = 512
-"""What an event takes beside its data."""
+"""Approximate size of an event without its data."""
 LONGEST_REQUEST_ID = 256
 TASK_PORTS = ids.TASK_PORTS
 
 
 def serve(state: State, command: Serve, call: Call) -> Ruling:
-    """Take the address of a task; the same again has no effect."""
+    """Store the HTTP address of a task. Repeating the same address has no effect."""
     if command.allocation_id not in state.live:
         raise not_found("live allocation", command.allocation_id)
     task = state.tasks.get(ids.task_of(command.allocation_id))
     if task is None:
-        raise invalid(f"allocation {command.allocation_id} is of no task that answers HTTP")
+        raise invalid(f"allocation {command.allocation_id} does not belong to a task that serves HTTP")
     check_place(state, command.allocation_id, command.address)
     if not (command.account == "" or ids.is_token(command.account)):
         raise invalid(f"account is '{command.account[:100]}': the name of a user of its host is expected")
@@ -46,9 +46,9 @@ def serve(state: State, command: Serve, call: Call) -> Ruling:
 
 
 def check_place(state: State, allocation_id: str, address: str) -> None:
-    """Raise `Refused` (400) for what is no port that workers give to tasks, at a worker of this very one.
+    """Raise `Refused` (400) unless the address is a task port on one of the task's own workers.
 
-    The gateway reaches more hosts than who runs the task does.
+    The gateway can reach hosts that the task's owner cannot, so it must not forward to arbitrary ones.
     """
     host, colon, port = address.rpartition(":")
     if not (host and colon and port.isascii() and port.isdecimal() and len(port) <= 5):
@@ -69,7 +69,7 @@ def check_place(state: State, allocation_id: str, address: str) -> None:
 
 
 def join_gather(state: State, command: JoinGather, call: Call) -> Ruling:
-    """Take a member's share of an all-gather; the same request again is the same share."""
+    """Store a member's share of an all-gather. Repeating a request has no effect."""
     if command.allocation_id not in state.live:
         raise not_found("allocation", command.allocation_id)
     if not 1 <= command.peers <= 10_000:
@@ -96,7 +96,7 @@ def join_gather(state: State, command: JoinGather, call: Call) -> Ruling:
 
 
 def _check_room(state: State, command: JoinGather, size: int) -> None:
-    """Raises `Refused` for what is more than an all-gather is for: to find one another, not to train by."""
+    """Raise `Refused` for more data than an all-gather is for, which is rendezvous, not training."""
     known = state.gatherings.get(command.allocation_id) or Gathering(command.peers)
     if known.peers != command.peers:
         raise invalid(f"numPeers is {command.peers}, other members of the allocation reported {known.peers}")

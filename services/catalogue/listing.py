@@ -1,4 +1,4 @@
-"""Lists read from the catalogue's tables: filtered, sorted, cut to a page; the result is ids."""
+"""Lists of ids from the catalogue's tables, filtered, sorted and cut to a page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Column = sa.ColumnElement[Any]
 
 DURATION = "DURATION"
 PROGRESS = "PROGRESS"
-"""Known to the searcher alone."""
+"""Only the searcher knows progress, so the tables cannot sort by it."""
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -30,20 +30,20 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class ExperimentFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """What experiments are asked for; all that is given must hold (REST spec, 3.2)."""
+    """Which experiments are wanted; all given conditions must hold (REST spec, 3.2)."""
 
     name: str = ""
     description: str = ""
     labels: list[str] = []
     archived: bool | None = None
     states: list[str] = []
-    """Stored states, or those shown instead of ACTIVE."""
+    """Stored states, or those displayed in place of ACTIVE."""
     users: list[str] = []
     project_id: int = 0
     ids: list[int] = []
-    """When given, only these."""
+    """If not empty, only these experiments."""
     projects: list[int] | None = None
-    """Those whose experiments may be seen; None: all."""
+    """The projects whose experiments are visible; None for all."""
 
 
 EXPERIMENT_SORTS = sorts(columns.experiments.COLUMNS, EXPERIMENTS)
@@ -58,7 +58,7 @@ def experiments(connection: sa.Connection, wanted: ExperimentFilter, sort: str, 
 
 
 def all_experiments(connection: sa.Connection, wanted: ExperimentFilter) -> list[int]:
-    """Every experiment that is asked for, by id."""
+    """The ids of all matching experiments, in ascending order."""
     return list(
         connection.scalars(sa.select(EXPERIMENTS.c.id).where(*_conditions(wanted)).order_by(EXPERIMENTS.c.id))
     )
@@ -73,7 +73,10 @@ def trials(
     *,
     smaller_is_better: bool,
 ) -> Found:
-    """A page of an experiment's trials. By metrics, ascending means the best first; none comes last."""
+    """A page of an experiment's trials. Sorting by a metric in ascending order puts the best first.
+
+    Trials without the metric come last.
+    """
     conditions = [TRIALS.c.experiment_id == experiment_id, *_in_states(TRIALS, states)]
     if sort == DURATION:
         column: Column = sa.func.coalesce(TRIALS.c.ended_at, time.time()) - TRIALS.c.started_at
@@ -85,7 +88,7 @@ def trials(
 
 
 def trial_ids(connection: sa.Connection, experiment_ids: Sequence[int]) -> dict[int, list[int]]:
-    """The trials of some experiments, each in order."""
+    """The ids of the trials of some experiments, each in ascending order."""
     c, found = TRIALS.c, {id: list[int]() for id in experiment_ids}
     query = sa.select(c.experiment_id, c.id).where(c.experiment_id.in_(experiment_ids)).order_by(c.id)
     for experiment_id, id in connection.execute(query):

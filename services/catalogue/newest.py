@@ -1,8 +1,8 @@
-"""Where the log ends: what a replica must show so that nobody finds less here than they were told elsewhere.
+"""Finds the end of the log, up to which a replica must read before it answers.
 
-Several gateways answer one client in turn. Whatever any of them acknowledged lies in the log by then, so who
-has read the log to its end, as it was when a request came, shows it. One question to the broker serves all
-requests that wait for it, so that many of them cost no more than a few.
+Several gateways answer one client in turn. Whatever any of them has acknowledged is in the log, so a gateway
+that has read the log to its end, as of the time of the request, shows at least that. One query to the broker
+serves all waiting requests, so many requests cost only a few queries.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ AWAY = (OutcomeUnknown, TimeoutError, OSError)
 
 
 class Newest:
-    """Asks where CONTROL ends, one question at a time."""
+    """Finds the end of CONTROL, with one query at a time."""
 
     def __init__(self, end: Callable[[], Awaitable[int]]) -> None:
-        """`end` asks the broker; raises what `AWAY` lists when that does not say."""
+        """`end` asks the broker, and raises one of `AWAY` if the end cannot be determined."""
         self._end = end
         self._next: asyncio.Future[int] | None = None
-        """The answer for those who came since the last question was sent: they need a newer one."""
+        """The answer for callers since the last query was sent. They need a newer one."""
         self._asking: asyncio.Task[None] | None = None
 
     async def position(self) -> int:
-        """Where the log ended at some moment since this was called; 0 where the broker does not say."""
+        """The end of the log at some moment after this call; 0 if the broker does not answer."""
         if self._next is None:
             self._next = asyncio.get_running_loop().create_future()
         if self._asking is None:
             self._asking = asyncio.create_task(self._ask())
-        # Whoever hangs up takes nobody else's answer along.
+        # The future is shared, so a cancelled caller must not cancel it for the others.
         return await asyncio.shield(self._next)
 
     async def _ask(self) -> None:
@@ -41,7 +41,7 @@ class Newest:
                 try:
                     answer.set_result(await self._answer())
                 except Exception as error:
-                    # A defect is for those who asked: else they and all after them would wait for ever.
+                    # Pass a defect on to the callers; otherwise they and all later ones would wait forever.
                     answer.set_exception(error)
         finally:
             self._asking = None

@@ -1,4 +1,4 @@
-"""What the gateway asks of the other services, and commands them to do in a person's name."""
+"""The gateway's queries and commands to the other services."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from det_contracts.problems import Refused
 from services.catalogue.catalogue import Catalogue
 
 SOFT_WAIT_S = 0.5
-"""How long an answer may take that a page can do without."""
+"""Timeout for answers that a page can do without, in seconds."""
 
 
 class Asks(Protocol):
-    """Reaches the owners: `services.kit.bus.Asker`, or a stand-in."""
+    """Reaches the owners: `services.kit.bus.Asker`, or a test double."""
 
     async def command(self, command: Any) -> Answer:
-        """Ask an owner to decide; raises `Refused`."""
+        """Send a command to its owner. Raises `Refused`."""
 
     async def query(self, query: Any, *, min_position: int = 0, stream: str = subjects.CONTROL) -> Answer:
-        """Ask an owner what it knows; raises `Refused`."""
+        """Send a query to its owner. Raises `Refused`."""
 
     async def say(self, subject: str, body: bytes) -> None:
-        """Say something that is not stored; raises `Refused`."""
+        """Publish a message that is not stored. Raises `Refused`."""
 
 
 class Reported(msgspec.Struct, frozen=True):
-    """A validation, as the metrics service tells it."""
+    """A validation, as sent by the metrics service."""
 
     steps_completed: int
     at: float
@@ -42,7 +42,7 @@ class Reported(msgspec.Struct, frozen=True):
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """What was reported for a trial, in short."""
+    """A summary of a trial's reports."""
 
     total_batches: int = 0
     best_validation: Reported | None = None
@@ -52,7 +52,7 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """One row of metrics."""
+    """One reported row of metrics."""
 
     id: int
     trial_id: int
@@ -79,24 +79,24 @@ class Line(msgspec.Struct, frozen=True):
     stdtype: str
     text: str
     number: int = 0
-    """Counts the task's lines from 1; 0 where it is not known yet."""
+    """The line's number in the task's log, from 1; 0 if not known yet."""
 
 
 class LogPage(msgspec.Struct, frozen=True):
-    """Lines, and up to where in LOGS they are all there are."""
+    """Log lines, and the position in LOGS up to which they are complete."""
 
     lines: list[Line]
     through: int
     more: bool = False
-    """There may be more: the page is full, or the search has taken long."""
+    """Whether there may be more lines: the page is full, or the search took too long."""
     cursor: int = 0
-    """Id to ask on from, then."""
+    """The id from which to continue, if there may be more lines."""
     number: int = 0
-    """Of the line at the cursor."""
+    """The number of the line at the cursor."""
 
 
 class Job(msgspec.Struct, frozen=True):
-    """A job of the queue, as the scheduler tells it."""
+    """A job in the queue, as sent by the scheduler."""
 
     experiment_id: int
     pool: str
@@ -108,13 +108,13 @@ class Job(msgspec.Struct, frozen=True):
     slots_requested: int
     slots_allocated: int
     jobs_ahead: int
-    """-1 where the scheduler keeps no order of jobs."""
+    """-1 if the scheduler does not order jobs."""
     waits_for: str
-    """A sentence, empty when nothing of it waits."""
+    """Why the job waits, as a sentence; empty if nothing of it is waiting."""
 
 
 class PoolRow(msgspec.Struct, frozen=True):
-    """A resource pool, as the scheduler tells it."""
+    """A resource pool, as sent by the scheduler."""
 
     name: str
     description: str
@@ -125,50 +125,50 @@ class PoolRow(msgspec.Struct, frozen=True):
     aux_used: int
     jobs: int
     growth: str = ""
-    """How a pool that gets workers by itself stands, in a sentence."""
+    """The state of an autoscaling pool, as a sentence."""
 
 
 class Ranks(msgspec.Struct, frozen=True):
-    """What the order comes of in which work is placed."""
+    """What determines the order in which work is placed."""
 
     schedulers: dict[str, str]
-    """By the name of the pool."""
+    """Schedulers by pool name."""
     priorities: dict[int, int]
-    """By the owner of the job; only where a pool goes by priorities."""
+    """Priorities by the owner of the job, only in pools that schedule by priority."""
 
 
 class Peers:
-    """The other services, seen from here."""
+    """The other services."""
 
     def __init__(self, asker: Asks, catalogue: Catalogue) -> None:
         self._asker = asker
         self._catalogue = catalogue
         self.say = asker.say
-        """Tells something that nobody keeps, by subject and body; raises `Refused` (unavailable)."""
+        """Publishes a message that is not stored, given subject and body. Raises `Refused` (unavailable)."""
 
     async def command(self, command: Any) -> Any:
-        """Have something decided; returns the answer's value once the catalogue shows what followed."""
+        """Send a command; return the answer's value once the catalogue has folded the outcome."""
         answer = await self._asker.command(command)
         await self._catalogue.reach(answer.position)
         return answer.value
 
     async def progress(self, experiment_ids: Iterable[int]) -> dict[int, float]:
-        """Progress, 0 to 1, of open experiments; nothing for them while the searcher is away."""
+        """Progress, 0 to 1, of open experiments; empty while the searcher is unavailable."""
         ids = list(experiment_ids)
         found = await self._soft(queries.SearchProgress(ids)) if ids else {}
         return {int(id): share for id, share in found.items()}
 
     async def waiting(self, experiment_id: int | None = None) -> dict[str, str]:
-        """Why allocations wait, by their ids; nothing while the scheduler is away."""
+        """Why allocations wait, by id; empty while the scheduler is unavailable."""
         return await self._soft(queries.Waiting(experiment_id))
 
     async def jobs(self, pool: str | None = None) -> list[Job]:
-        """The queue of one pool or of all; raises `Refused`, also for an unknown pool."""
+        """The queue of one pool or of all. Raises `Refused`, also for an unknown pool."""
         answer = await self._asker.query(queries.Jobs(pool), min_position=self._catalogue.position)
         return msgspec.convert(answer.value, list[Job])
 
     async def job(self, experiment_id: int) -> Job | None:
-        """One experiment's job, if it wants or has slots; None while the scheduler is away."""
+        """An experiment's job, if it wants or has slots; None while the scheduler is unavailable."""
         with contextlib.suppress(Refused, TimeoutError):
             async with asyncio.timeout(SOFT_WAIT_S):
                 found = await self.jobs()
@@ -176,12 +176,12 @@ class Peers:
         return None
 
     async def pools(self) -> list[PoolRow]:
-        """All resource pools; raises `Refused` while the scheduler is away."""
+        """All resource pools. Raises `Refused` while the scheduler is unavailable."""
         answer = await self._asker.query(queries.Pools(), min_position=self._catalogue.position)
         return msgspec.convert(answer.value, list[PoolRow])
 
     async def ranks(self) -> Ranks:
-        """How the pools order their work; nothing of what the scheduler does not tell in time."""
+        """How the pools order their work, without what the scheduler does not answer in time."""
         schedulers: dict[str, str] = {}
         with contextlib.suppress(Refused, TimeoutError):
             async with asyncio.timeout(SOFT_WAIT_S):
@@ -191,12 +191,12 @@ class Peers:
         return Ranks(schedulers, {})
 
     async def fits(self, pool: str, slots: int, *, single_agent: bool = False) -> str:
-        """Empty when a pool could ever place a trial of that size, else what would fit; raises `Refused`."""
+        """Empty if the pool could ever place a trial of that size, else what would fit. Raises `Refused`."""
         answer = await self._asker.query(queries.Fits(pool=pool, slots=slots, single_agent=single_agent))
         return str(answer.value)
 
     async def ask(self, query: Any, *, stream: str = subjects.CONTROL, position: int = 0) -> Any:
-        """What an owner answers once it has read a stream so far; in the query's words. Raises `Refused`."""
+        """The answer of an owner that has read `stream` up to `position`. Raises `Refused`."""
         return (await self._asker.query(query, min_position=position, stream=stream)).value
 
     async def _soft(self, query: Any) -> dict[str, Any]:
@@ -209,7 +209,7 @@ class Peers:
         return found
 
     async def summaries(self, trial_ids: Iterable[int]) -> dict[int, Summary]:
-        """What was reported for trials; raises `Refused` while the metrics service is away."""
+        """Summaries of trials' reports. Raises `Refused` while the metrics service is unavailable."""
         ids = list(trial_ids)
         if not ids:
             return {}
@@ -219,7 +219,7 @@ class Peers:
     async def reports(
         self, trial_ids: list[int], group: str | None, *, archived: bool = True
     ) -> AsyncIterator[list[Report]]:
-        """All rows of trials, page by page, in order of trial, run and steps; profiles only where named."""
+        """All rows of trials, page by page, by trial, run and steps. Profiles are included only by group."""
         after: tuple[int, int, int, int] | None = None
         while trial_ids:
             query = queries.Reports(
@@ -241,7 +241,7 @@ class Peers:
 
 
 async def softly(peers: Peers, query: Any, position: int) -> dict[str, Any]:
-    """What an owner answers that a page can do without: nothing while it is away."""
+    """An answer that a page can do without: empty while the owner is unavailable."""
     try:
         async with asyncio.timeout(SOFT_WAIT_S):
             found: dict[str, Any] = await peers.ask(query, position=position)

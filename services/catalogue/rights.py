@@ -1,4 +1,7 @@
-"""What a judge looks up in the catalogue: who asks, whose a thing is, and where (docs/rights.md)."""
+"""Looks up in the catalogue what authorization needs: the caller, and a thing's owner and workspace.
+
+See docs/rights.md.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ _INTEGER: TypeAdapter[int] = TypeAdapter(int)
 
 
 class Directory:
-    """What a judge looks up in the catalogue."""
+    """The lookups of the authorization judge, in the catalogue."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -33,7 +36,7 @@ class Directory:
         return is_rbac(self._state)
 
     def person(self, name: str) -> Person | None:
-        """Whoever has or had the name."""
+        """The user who has or had this name."""
         user = users.named(self._state, name)
         return Person(user.id, user.username, user.admin, user.active) if user is not None else None
 
@@ -42,7 +45,7 @@ class Directory:
         return grants_of(self._state, user_id)
 
     def thing(self, kind: Kind, id: Any) -> Thing | None:
-        """None where there is no such thing. Of a path an id is a text."""
+        """The owner and workspace of a thing; None if it does not exist. Ids from a path are strings."""
         find = _FINDS.get(kind)
         try:
             return find(self._state, id) if find is not None else None
@@ -51,7 +54,7 @@ class Directory:
 
 
 def _number(id: Any) -> int:
-    """As routes read it: what they take for a number must be one here, too."""
+    """Parse an id exactly as the routes do, so that both mean the same thing."""
     return id if isinstance(id, int) else int(_INTEGER.validate_python(id))
 
 
@@ -75,14 +78,14 @@ def _experiment(state: State, id: Any) -> Thing | None:
 
 
 def owner_of(state: State, allocation: Allocation) -> User | None:
-    """Whose a run is, if they may act."""
+    """The owner of a run, if active."""
     own, experiment = state.tasks.get(allocation.task_id), state.experiments.get(allocation.experiment_id)
     thing = own or experiment
     return users.active(state, thing.user) if thing is not None else None
 
 
 def workspace_of(state: State, experiment: Experiment) -> int:
-    """Where an experiment is filed."""
+    """The workspace of an experiment."""
     return places.project(state, experiment.project_id).workspace_id
 
 
@@ -100,7 +103,7 @@ def _task(state: State, id: str) -> Thing | None:
 
 
 def _run(state: State, id: str) -> Thing | None:
-    """Of scripts outside of the cluster also by the task alone."""
+    """Look up a run. Scripts outside the cluster may give the task's id instead."""
     known = state.allocations.get(id)
     if known is None:
         return _trial(state, state.task_trials[id]) if id in state.task_trials else None
@@ -115,7 +118,7 @@ def _checkpoint(state: State, id: str) -> Thing | None:
 
 
 def _model(state: State, id: Any) -> Thing | None:
-    """By id, or by name: no model has a number for its name."""
+    """Look up a model by id or name. Model names are never numbers."""
     if isinstance(id, int) or id.isdecimal():
         known = state.models.get(int(id))
     else:
@@ -156,12 +159,12 @@ _FINDS: dict[Kind, Callable[[State, Any], Thing | None]] = {
 
 
 def judge(state: State, session: tokens.Session, *wishes: Wish) -> None:
-    """Raises `Refused` (403, or 404 for what may not be seen) unless the session may do all of it."""
+    """Raise `Refused` (403, or 404 for what is invisible) unless the session may do all of this."""
     require(Directory(state), session.user, wishes, script=session.allocation)
 
 
 def may(state: State, session: tokens.Session, *wishes: Wish) -> bool:
-    """Whether the session may do all of it."""
+    """Whether the session may do all of this."""
     try:
         judge(state, session, *wishes)
     except Refused:

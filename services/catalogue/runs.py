@@ -1,4 +1,4 @@
-"""Runs that held slots, by time: of usage one asks over all experiments, most of which are not in memory."""
+"""A table of runs that held slots, by time. Usage spans all experiments, most of which are paged out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from services.kit.rules import Key
 
 METADATA = sa.MetaData()
 STILL = 1e18
-"""Stands for the end of what goes on: in one column, so that one index finds all that went on at a time."""
+"""The end of runs that have not ended. A value instead of null lets one index find all runs at a given time.
+"""
 RUNS = sa.Table(
     "runs",
     METADATA,
@@ -27,7 +28,7 @@ _run: msgspec.json.Decoder[Allocation] = msgspec.json.Decoder(Allocation)
 
 
 def write(connection: sa.Connection, records: Mapping[Key, Any]) -> None:
-    """Keep the runs among some records that changed, once they have begun."""
+    """Store the changed runs that have started, and delete removed ones."""
     changed = [(id, one) for (kind, id), one in records.items() if kind == "allocations"]
     begun = [one for _, one in changed if one is not None and one.started_at is not None]
     upsert(connection, RUNS, [_row(one) for one in begun])
@@ -46,7 +47,7 @@ def _row(one: Allocation) -> dict[str, Any]:
 
 
 def held(connection: sa.Connection, after: float, before: float = STILL) -> list[Allocation]:
-    """Runs that went on at a time between the two (seconds since the epoch, UTC), in order of their begin."""
+    """Runs that held slots between two times (seconds since the epoch, UTC), in order of their start."""
     c = RUNS.c
     within = sa.select(c.body).where(c.until > after, c.started_at < before)
     found: Iterable[bytes] = connection.scalars(within.order_by(c.started_at, c.id))

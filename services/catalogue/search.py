@@ -1,8 +1,8 @@
-"""Filters and orders of the experiments page, written as JSON (REST spec, section 3).
+"""Filters and sort orders of the experiments page, written as JSON (REST spec, section 3).
 
 A filter is a tree: `{"filterGroup": {"kind": "group", "conjunction": "and", "children": [...]}}`, whose
-leaves are `{"kind": "field", "columnName": "name", "operator": "contains", "value": "x"}`. Columns are
-those of `services.catalogue.columns`.
+leaves are `{"kind": "field", "columnName": "name", "operator": "contains", "value": "x"}`. Columns are those
+of `services.catalogue.columns`.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _ACTIVE = ("active", "queued", "pulling", "starting", "running")
 
 
 class Wish(msgspec.Struct, frozen=True):
-    """What is looked for, and in which order."""
+    """A parsed filter and sort order."""
 
     narrow: Narrow
     orders: tuple[tuple[str, bool], ...]
-    """Column, and whether it descends; the first counts most."""
+    """Columns, and whether each is descending. The first is the primary sort key."""
     names: frozenset[str]
-    """Columns that this needs."""
+    """The columns that the filter and the order use."""
 
     def answer(self, lookup: Lookup, ids: Ids) -> Ids:
-        """Those of the ids (ascending) that fit, in order; the newest first where no order is given."""
+        """The matching ids among `ids` (ascending), sorted; newest first if no order is given."""
         found = self.narrow(lookup, ids)
         if not self.orders:
             return found[::-1]
@@ -47,7 +47,7 @@ class Wish(msgspec.Struct, frozen=True):
 
 
 def read(text: str, sort: str = "") -> Wish:
-    """A filter as JSON and an order as `column=asc,column=desc`; raises `Refused` (400)."""
+    """Parse a filter in JSON and an order like `column=asc,column=desc`. Raises `Refused` (400)."""
     names: set[str] = set()
     narrow = _tree(text, names)
     orders = tuple(_order(part) for part in sort.split(",") if part)
@@ -60,7 +60,7 @@ def _tree(text: str, names: set[str]) -> Narrow:
     try:
         tree = json.loads(text)
     except ValueError as error:
-        raise invalid(f"filter: this is no JSON: {error}") from None
+        raise invalid(f"filter: this is not valid JSON: {error}") from None
     if not isinstance(tree, dict):
         raise invalid("filter: a JSON object is expected")
     inner = _node(tree.get("filterGroup", {"kind": "group", "children": []}), DEEPEST, names)
@@ -115,14 +115,14 @@ def _field(node: dict[str, Any], names: set[str]) -> Narrow:
 
 
 def _fitting(values: Values, ids: Ids, fits: Test) -> Ids:
-    """Each different value is looked at once; one that is missing comes as None."""
+    """Test each distinct value once. A missing value is tested as None."""
     there = list(map(values.get, ids))
     good = {value for value in set(there) if fits(value)}
     return [id for id, value in zip(ids, there, strict=True) if value in good]
 
 
 def _beyond(values: Values, ids: Ids, holds: Callable[[Any, Any], bool], number: float, fits: Test) -> Ids:
-    """The same for numbers, most of which differ."""
+    """Compare numbers directly, because most of them are distinct."""
     there = list(map(values.get, ids))
     try:
         if holds is operator.lt:
@@ -137,7 +137,7 @@ def _beyond(values: Values, ids: Ids, holds: Callable[[Any, Any], bool], number:
 
 
 def _meant(name: str, wanted: Any) -> Any:
-    """Times as seconds since the epoch, and ACTIVE as all that it looks like."""
+    """Convert times to seconds since the epoch, and ACTIVE to all the states displayed in its place."""
     if not isinstance(wanted, str):
         return wanted
     if name == "state":
@@ -240,7 +240,7 @@ def _order(part: str) -> tuple[str, bool]:
 
 
 def _sorted(values: Values, ids: Ids, descending: bool) -> Ids:
-    """Numbers before texts, texts whatever their case; what lacks a value comes last."""
+    """Sort numbers before texts, and texts without regard to case; missing values come last."""
     get = values.get
     there = [id for id in ids if get(id) not in _NOTHING]
     nothing = [id for id in ids if get(id) in _NOTHING]

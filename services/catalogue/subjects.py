@@ -1,4 +1,4 @@
-"""From the words of a question to what is asked about."""
+"""Converts a kind and an id to the subject of a question."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from services.why.subject import Subject
 KINDS = ("experiment", "trial", "allocation", "job", "checkpoint", "worker", "pool")
 JOB = "experiment-"
 RUNS_OF_A_JOB = 3
-"""Present runs whose causes are told with a job."""
+"""Maximum number of current runs whose causes are shown for a job."""
 
 
 def find(state: State, kind: str, id: str) -> Subject:
-    """The subject; raises `Refused`: invalid for an unknown kind, not found for an unknown id."""
+    """The subject of a question.
+
+    Raises `Refused`: invalid for an unknown kind, not found for an unknown id.
+    """
     match kind:
         case "experiment":
             known = _experiment(state, kind, id, id)
@@ -47,7 +50,7 @@ def find(state: State, kind: str, id: str) -> Subject:
 
 
 def _token(kind: str, id: str) -> str:
-    """The id of something that only the log knows."""
+    """Validate the id of something that only the log knows."""
     if not ids.is_token(id):
         raise not_found(kind, id)
     return id

@@ -1,4 +1,4 @@
-"""Who used which slots: strips of single slots, sums by day, and workers that are away."""
+"""Slot usage: timelines of single slots, totals by day, and workers that are away."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ DAY_S = 24 * HOUR_S
 NOBODY = "(none)"
 HIDDEN = "in another workspace"
 BEFORE_GOING_S = 1.0
-"""What ended so long before its worker was gone, at most, is what that ran last."""
+"""A run that ended at most this many seconds before its worker left counts as its last."""
 Seen = Callable[[Allocation], bool]
-"""Whether a run may be seen."""
+"""Whether a run is visible."""
 
 
 def _everything(_: Allocation) -> bool:
@@ -26,7 +26,7 @@ def _everything(_: Allocation) -> bool:
 
 
 def strips(state: State, runs: Sequence[Allocation], seen: Seen = _everything) -> list[dict[str, Any]]:
-    """What ran on each slot, of some runs in order of time; a slot that nothing ran on has no strip."""
+    """What ran on each slot, for runs in order of time. Slots without runs are left out."""
     found: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
     for one in runs:
         shown = _ran(state, one, seen)
@@ -39,7 +39,7 @@ def strips(state: State, runs: Sequence[Allocation], seen: Seen = _everything) -
 
 
 def _ran(state: State, one: Allocation, seen: Seen) -> dict[str, Any]:
-    """That a slot was held is no secret; by what is, where that may not be seen."""
+    """A run as shown in a slot's timeline. If the run is hidden, only the times are shown."""
     told = {
         "name": _name(state, one),
         "experimentId": one.experiment_id if one.trial_id is not None else None,
@@ -62,7 +62,7 @@ def _name(state: State, one: Allocation) -> str:
 
 
 def by_day(state: State, runs: Iterable[Allocation], since: float, now: float) -> list[dict[str, Any]]:
-    """Slot hours of each day (UTC) and user, with the labels of what ran since; the newest day first."""
+    """Slot hours per day (UTC), user and label since `since`, newest day first."""
     found: dict[tuple[str, str, str], float] = defaultdict(float)
     for one in runs:
         user, labels = _owner(state, one)
@@ -95,9 +95,9 @@ def _days(start: float, end: float) -> Iterable[tuple[str, float]]:
 def away(
     state: State, runs: Sequence[Allocation], since: float, seen: Seen = _everything
 ) -> list[dict[str, Any]]:
-    """Workers that left or were lost since then, with what became of what they ran last; the newest first.
+    """Workers that left or were lost since `since`, with the fate of their last runs, newest first.
 
-    `runs` are those that held slots at some time since `BEFORE_GOING_S` before.
+    `runs` must contain those that held slots at any time from `BEFORE_GOING_S` before `since`.
     """
     gone = sorted(
         (one for one in state.away.values() if one.gone_at is not None and one.gone_at > since),

@@ -1,7 +1,8 @@
-"""Waiting for what records say: whoever waits is looked after when a record moves that they named.
+"""Lets requests wait for facts; a waiter is checked whenever one of its records changes.
 
-There is no lock, and no task that could be cancelled at the wrong moment: a waiter is a future. Waiters are
-looked after in slices with turns of the loop between them, so that thousands of them delay nobody.
+There are no locks, and no tasks that could be cancelled at the wrong moment: a waiter is a future. Waiters
+are checked in slices, between which the event loop runs other work, so that thousands of them delay nothing
+else.
 """
 
 from __future__ import annotations
@@ -16,21 +17,21 @@ from services.kit.roots import loaded
 from services.kit.rules import Key
 
 AT_ONCE = 200
-"""Waiters that are looked after in one turn of the loop."""
+"""Maximum number of waiters checked per turn of the event loop."""
 WITHIN = "within"
-"""`(WITHIN, 7)` moves with experiment 7 and with each of its trials."""
+"""`(WITHIN, 7)` changes whenever experiment 7 or one of its trials changes."""
 
 
 class Fact(NamedTuple):
-    """Something that records say, or will say."""
+    """A condition on the state that holds or will hold."""
 
     holds: Callable[[State], bool]
     keys: tuple[Key, ...]
-    """The records that can bring it about, and nothing else can."""
+    """The records on which the condition depends."""
 
 
 class _Waiter:
-    """Somebody, and what they wait for."""
+    """A waiting caller and its condition."""
 
     __slots__ = ("future", "holds", "queued")
 
@@ -38,26 +39,26 @@ class _Waiter:
         self.holds = holds
         self.future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.queued = False
-        """Whether it is among those that are looked after next."""
+        """Whether the waiter is queued to be checked."""
 
 
 class Waiting:
-    """Everybody who waits for something that records of one state say."""
+    """All callers that wait for conditions on one state."""
 
     def __init__(self, state: Callable[[], State]) -> None:
         self._state = state
         self._waiters: defaultdict[Key, dict[_Waiter, None]] = defaultdict(dict)
-        """By the record that they named."""
+        """Waiters by the records they depend on."""
         self._moved: deque[_Waiter] = deque()
-        """Those whose record moved since they were looked after."""
+        """Waiters with a record that changed since they were last checked."""
         self.looking = False
-        """Whether some of them are to be looked after in the next turn of the loop."""
+        """Whether a check is scheduled for the next turn of the event loop."""
 
     def __len__(self) -> int:
         return len(set().union(*self._waiters.values())) if self._waiters else 0
 
     def note(self, keys: Iterable[Key]) -> None:
-        """These records were folded."""
+        """Queue the waiters of folded records to be checked."""
         if not self._waiters:
             return
         for key in keys:
@@ -69,7 +70,7 @@ class Waiting:
         self._begin()
 
     async def until(self, fact: Fact) -> None:
-        """Wait until it holds; raises what its function raises."""
+        """Wait until the fact holds. Raises what its condition raises."""
         if fact.holds(self._state()):
             return
         waiter = _Waiter(fact.holds)
@@ -109,7 +110,7 @@ def _settle(waiter: _Waiter, state: State) -> None:
         if waiter.holds(state):
             waiter.future.set_result(None)
     except Exception as error:
-        # What asks wrongly fails for its asker alone.
+        # A defective condition fails only its own caller.
         waiter.future.set_exception(error)
 
 

@@ -1,1 +1,1 @@
-"""Who there is, what they are known by, what they may, and the places where they file things."""
+"""Users, their credentials and rights, and the workspaces and projects they use."""

@@ -1,4 +1,4 @@
-"""Groups of users, and who holds which roles."""
+"""User groups, and the holders of roles."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from services.kit.authz.roles import Group
 from services.people.domain.state import People
 
 ADMINISTRATOR = Grant("ClusterAdmin")
-"""What of a user is told by `UserSet`."""
+"""The grant of administrators. For users it is recorded in `UserSet` instead of `RolesSet`."""
 
 
 def by_id(state: People, id: int) -> Group:
-    """Raises `Refused` (not found)."""
+    """The group with this id. Raises `Refused` (not found)."""
     found = state.groups.get(id)
     if found is None:
         raise not_found("group", id)
@@ -22,7 +22,7 @@ def by_id(state: People, id: int) -> Group:
 
 
 def of_holder(holder: str) -> tuple[str, int]:
-    """`("user", 3)` of `user-3`; raises `Refused` (400)."""
+    """Split `user-3` into `("user", 3)`. Raises `Refused` (400)."""
     kind, _, id = holder.partition("-")
     if kind not in ("user", "group") or not id.isdecimal():
         raise invalid(f"'{holder}' is neither a user nor a group")
@@ -30,5 +30,5 @@ def of_holder(holder: str) -> tuple[str, int]:
 
 
 def holders_in(state: People, workspace_id: int) -> Iterable[str]:
-    """Who was given a role in a workspace; of 0, in the whole cluster."""
+    """The holders of roles in a workspace, or in the whole cluster for id 0."""
     return (key[-1] for key in state.granted_in.scan(workspace_id))

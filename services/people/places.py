@@ -1,4 +1,4 @@
-"""Workspaces and projects: those that were made, and the one of each that is always there."""
+"""Workspaces and projects: those created by users, and the permanent first one of each."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def projects(state: People) -> Mapping[int, ProjectSet]:
 
 
 def next_id(state: People, kind: str) -> int:
-    """The id of the next one of "groups", "workspaces" or "projects"; none is given twice."""
+    """The next id for "groups", "workspaces" or "projects". Ids are never reused."""
     known = state.highest.get(kind)
     return max(known.id if known is not None else 0, FIRST) + 1
 
 
 def workspace(state: People, id: int) -> WorkspaceSet:
-    """Raises `Refused` (not found)."""
+    """The workspace with this id. Raises `Refused` (not found)."""
     found = state.workspaces.get(id, WORKSPACE if id == FIRST else None)
     if found is None:
         raise not_found("workspace", id)
@@ -40,7 +40,7 @@ def workspace(state: People, id: int) -> WorkspaceSet:
 
 
 def agent_user_of(state: People, workspace_id: int, username: str) -> AgentUser | None:
-    """Who a user's tasks run as on hosts: whom the workspace names, else whom the user is linked with."""
+    """The account that a user's tasks run as on hosts: the workspace's, or else the user's own."""
     known = state.workspaces.get(workspace_id)
     if known is not None and known.agent_user is not None:
         return known.agent_user
@@ -48,7 +48,7 @@ def agent_user_of(state: People, workspace_id: int, username: str) -> AgentUser 
 
 
 def project(state: People, id: int) -> ProjectSet:
-    """Raises `Refused` (not found)."""
+    """The project with this id. Raises `Refused` (not found)."""
     found = state.projects.get(id, PROJECT if id == FIRST else None)
     if found is None:
         raise not_found("project", id)
@@ -56,7 +56,7 @@ def project(state: People, id: int) -> ProjectSet:
 
 
 def open_project(state: People, id: int) -> ProjectSet:
-    """A project that takes experiments; raises `Refused`."""
+    """The project with this id, if it accepts experiments. Raises `Refused`."""
     found = project(state, id)
     if found.archived or workspace(state, found.workspace_id).archived:
         raise precondition(f"project {id} '{found.name}' is archived, or its workspace is")
@@ -64,7 +64,7 @@ def open_project(state: People, id: int) -> ProjectSet:
 
 
 def workspace_named(state: People, name: str) -> WorkspaceSet:
-    """Raises `Refused` (not found)."""
+    """The workspace with this name. Raises `Refused` (not found)."""
     for one in workspaces(state).values():
         if one.name == name:
             return one
@@ -72,7 +72,7 @@ def workspace_named(state: People, name: str) -> WorkspaceSet:
 
 
 def named(state: People, workspace_name: str, project_name: str) -> ProjectSet:
-    """The project of a name in the workspace of a name; raises `Refused` (not found)."""
+    """The project with this name in the workspace with this name. Raises `Refused` (not found)."""
     id = workspace_named(state, workspace_name).workspace_id
     for one in projects(state).values():
         if (one.workspace_id, one.name) == (id, project_name):

@@ -1,4 +1,4 @@
-"""Who may have a quota, and whom it limits."""
+"""Holders of quotas, and whom a quota limits."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ KINDS = ("user", "group", "workspace")
 
 
 def split(holder: str) -> tuple[str, int]:
-    """`("user", 3)` of `user-3`; raises `Refused` (400)."""
+    """Split `user-3` into `("user", 3)`. Raises `Refused` (400)."""
     kind, _, id = holder.partition("-")
     if kind not in KINDS or not id.isascii() or not id.isdecimal() or len(id) > 18 or str(int(id)) != id:
-        raise invalid(f"'{holder}' has no quota: those of user-<id>, group-<id> and workspace-<id> are known")
+        raise invalid(f"'{holder}' cannot have a quota: give user-<id>, group-<id> or workspace-<id>")
     return kind, int(id)
 
 
 def name_of(state: People, holder: str) -> str:
-    """What people call it; raises `Refused` (400, or 404 where there is none)."""
+    """The holder's name. Raises `Refused` (400, or 404 if the holder does not exist)."""
     kind, id = split(holder)
     if kind == "user":
         return users.by_id(state, id).username
@@ -27,12 +27,12 @@ def name_of(state: People, holder: str) -> str:
 
 
 def check(state: People, holder: str) -> None:
-    """Raises `Refused` unless there is such a user, group or workspace."""
+    """Raise `Refused` unless the user, group or workspace exists."""
     name_of(state, holder)
 
 
 def concerns(state: People, holder: str, user_id: int, workspaces: set[int]) -> bool:
-    """Whether a quota limits what a user does who sees these workspaces."""
+    """Whether a quota applies to a user who can see these workspaces."""
     kind, id = split(holder)
     if kind == "user":
         return id == user_id

@@ -1,4 +1,4 @@
-"""Whether a session is open, by what is folded: the token alone says only who logged in, and when."""
+"""Whether a session is open, according to the folded state. A token only proves who logged in, and when."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from services.people.tokens import BadToken, Session
 
 
 def check(state: People, session: Session, now: float) -> None:
-    """Raise `BadToken` for a session that is over; `Refused` (403) where its user is not active."""
+    """Raise `BadToken` if the session has ended, or `Refused` (403) if its user is inactive."""
     user = users.named(state, session.user)
     known = state.open_sessions.get(session.id)
     until = known.until if known is not None else session.until
@@ -25,13 +25,14 @@ def check(state: People, session: Session, now: float) -> None:
 def _is_closed(state: People, session: Session, user: User, known: OpenSession | None) -> bool:
     if known is not None:
         return known.closed_at is not None
-    # A replica may not have folded yet that it was opened; what it has forgotten was opened long before.
+    # An unknown session may be too new for this replica to have folded it, so it is accepted unless it began
+    # before the floor, below which sessions have been forgotten.
     floor = state.session_floors.get(user.id)
     return session.id in state.sessions or (floor is not None and session.began_at <= floor.at)
 
 
 def is_due(state: People, session: Session, now: float) -> bool:
-    """Whether a session that is used should be prolonged: once in the second half of its time."""
+    """Whether an active session should be extended, which happens once in the second half of its lifetime."""
     known = state.open_sessions.get(session.id)
     if known is None or known.closed_at is not None:
         return False
@@ -39,12 +40,12 @@ def is_due(state: People, session: Session, now: float) -> bool:
 
 
 def prolonged(opened_at: float, now: float) -> float:
-    """Until when a session lives that is used now."""
+    """The end of a session that is used now."""
     return min(now + tokens.VALID_S, opened_at + tokens.LONGEST_S)
 
 
 def of_user(state: People, user_id: int) -> list[tuple[str, OpenSession]]:
-    """The sessions of a user that were not closed; the caller leaves out those that are over."""
+    """The user's sessions that were not closed. They may have expired, which the caller must check."""
     found = [(id, state.open_sessions[id]) for _, _, id in state.sessions_of.scan(user_id)]
     return [(id, one) for id, one in found if one.closed_at is None]
 
@@ -55,7 +56,7 @@ def tokens_of(state: People, user_id: int) -> list[AccessToken]:
 
 
 def by_api_token(state: People, text: str, now: float) -> Session:
-    """The session that an API token stands for; raises `BadToken`."""
+    """The session that an API token stands for. Raises `BadToken`."""
     id = state.token_digests.get(tokens.digest_of(text))
     token = state.tokens.get(id) if id is not None else None
     if id is None or token is None:
@@ -69,5 +70,8 @@ def by_api_token(state: People, text: str, now: float) -> Session:
 
 
 def client_of(session: tokens.Session) -> str:
-    """Whose share a request uses up: a program that runs wild leaves its owner's web UI alone."""
+    """The client whose rate limit a request counts against.
+
+    A runaway script does not slow its owner's web UI.
+    """
     return session.allocation or session.api_token or session.user

@@ -1,6 +1,6 @@
-"""What clients show to be known by: session tokens, which are signed, and API tokens, known by a digest.
+"""Credentials of clients: signed session tokens, and API tokens identified by a digest.
 
-Any replica can read a session token and judge it by what it has folded. Whoever reads the log learns none.
+Any replica can read a session token and check it against its folded state. The log contains no tokens.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from det_contracts.events.gateway import TokenScope
 from services.kit import base64url
 
 VALID_S = 7 * 86400.0
-"""A session ends when it was not used for so long."""
+"""Seconds after which an unused session ends."""
 LONGEST_S = 90 * 86400.0
-"""And at the latest so long after its login."""
+"""Seconds after login at which a session ends in any case."""
 API_PREFIX = "sft_"
-"""By which people, and programs that look for secrets in code, know an API token."""
+"""Marks API tokens for people, and for programs that scan code for secrets."""
 _SECRET_BYTES = 32
 
 
 class Session(msgspec.Struct, frozen=True):
-    """Who asks, and by what right."""
+    """Who is calling, and with what kind of credential."""
 
     id: str
     user: str
     until: float
-    """Seconds since the epoch, UTC; of a person's session, as it was at login."""
+    """Seconds since the epoch, UTC. For a person's session, the end as planned at login."""
     allocation: str = ""
-    """The run that the session belongs to, and dies with; empty for a person's."""
+    """The run that the session belongs to and ends with; empty for a person's session."""
     at: float = 0.0
-    """When a person logged in; 0 in tokens of versions before."""
+    """When the person logged in; 0 in tokens of earlier versions."""
     api_token: str = ""
-    """The id of the API token that stands for the session; empty for a person's."""
+    """Id of the API token that the session stands for; empty for a person's session."""
     scope: TokenScope = "all"
 
     @property
@@ -45,16 +45,16 @@ class Session(msgspec.Struct, frozen=True):
 
     @property
     def is_persons(self) -> bool:
-        """Whether somebody logged in for it."""
+        """Whether a person logged in for this session."""
         return not self.allocation and not self.api_token
 
 
 class BadToken(Exception):
-    """A token is not ours, was tampered with, or is too old; the text says which."""
+    """The token was not issued here, was tampered with, or has expired; the text says which."""
 
 
 def begin(user: str, now: float, id: str = "") -> Session:
-    """A new session of a user who has logged in; with an id of its own unless one is given."""
+    """A new session for a user who has logged in. `id` is generated unless given."""
     return Session(id or secrets.token_hex(16), user, now + VALID_S, at=now)
 
 
@@ -65,7 +65,7 @@ def issue(key: bytes, session: Session) -> str:
 
 
 def read(key: bytes, token: str) -> Session:
-    """The session of a token; raises `BadToken`. Whether it is still open is for the caller to see."""
+    """The session of a token. Raises `BadToken`. The caller must check that the session is still open."""
     text, _, signature = token.partition(".")
     try:
         body, given = base64url.decode(text), base64url.decode(signature)
@@ -77,12 +77,12 @@ def read(key: bytes, token: str) -> Session:
 
 
 def new_api_token() -> str:
-    """A token that nobody can guess."""
+    """Generate an unguessable API token."""
     return API_PREFIX + base64url.encode(secrets.token_bytes(_SECRET_BYTES))
 
 
 def digest_of(api_token: str) -> str:
-    """What is kept of an API token. It is long and random, so that one plain digest is enough."""
+    """The stored digest of an API token. A plain hash is enough, because the token is long and random."""
     return hashlib.sha256(api_token.encode("utf-8", "surrogatepass")).hexdigest()
 
 

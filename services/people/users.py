@@ -1,4 +1,4 @@
-"""Who there is (REST spec, section 2): two users from the beginning, and those that were made."""
+"""Users (REST spec, section 2): the two built-in ones and those created later."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def everybody(state: People) -> list[User]:
 
 
 def administrators(state: People) -> Iterable[int]:
-    """Who may make others administrators: those who are it, and active."""
+    """The ids of all active administrators, who may make others administrators."""
     first = (id for id, user in BUILT_IN.items() if user.admin and id not in state.users)
     return chain(first, (id for (id,) in state.administrators.scan()))
 
 
 def by_id(state: People, id: int) -> User:
-    """Raises `Refused` (not found)."""
+    """The user with this id. Raises `Refused` (not found)."""
     found = state.users.get(id) or BUILT_IN.get(id)
     if found is None:
         raise not_found("user", id)
@@ -31,7 +31,7 @@ def by_id(state: People, id: int) -> User:
 
 
 def named(state: People, name: str) -> User | None:
-    """Whoever has the name, or had it."""
+    """The user who has or had this name."""
     id = state.user_names.get(name)
     if id is not None:
         return state.users[id]
@@ -41,13 +41,13 @@ def named(state: People, name: str) -> User | None:
 
 
 def next_id(state: People) -> int:
-    """The id of the next user."""
+    """The id for the next new user."""
     known = state.highest.get("users")
     return max(known.id if known is not None else 0, *BUILT_IN) + 1
 
 
 def by_name(state: People, name: str) -> User:
-    """Raises `Refused` (not found)."""
+    """The user with this current name. Raises `Refused` (not found)."""
     found = named(state, name)
     if found is None or found.username != name:
         raise not_found("user", name)
@@ -55,25 +55,25 @@ def by_name(state: People, name: str) -> User:
 
 
 def by_id_of(state: People, name: str) -> int:
-    """The id of whoever has or had the name, or 0."""
+    """The id of the user who has or had this name, or 0."""
     found = named(state, name)
     return found.id if found is not None else 0
 
 
 def agent_user_of(state: People, name: str) -> AgentUser | None:
-    """Who a user's tasks run as on the hosts of workers, where that was set for them."""
+    """The account that a user's tasks run as on worker hosts, if one is set."""
     found = named(state, name)
     return found.agent_user if found is not None else None
 
 
 def active(state: People, name: str) -> User | None:
-    """Whoever has or had the name, if they may act."""
+    """The user who has or had this name, if active."""
     found = named(state, name)
     return found if found is not None and found.active else None
 
 
 def names_of(state: People, names: Iterable[str], ids: Iterable[int]) -> list[str]:
-    """Every name that those users have or had; unknown ones stay, so that they match nothing."""
+    """Every current and former name of these users. Unknown users are kept as names that match nothing."""
     known = {user.id: user for user in everybody(state)}
     found: list[str] = []
     for name in names:
@@ -85,7 +85,7 @@ def names_of(state: People, names: Iterable[str], ids: Iterable[int]) -> list[st
 
 
 def described(user: User, reason: str) -> UserSet:
-    """A user as an event tells them."""
+    """Convert a user to the event that describes them."""
     return UserSet(
         user_id=user.id,
         username=user.username,
@@ -100,6 +100,6 @@ def described(user: User, reason: str) -> UserSet:
 
 
 def without_password(state: People) -> list[User]:
-    """Users from the beginning who may log in by their name alone."""
+    """Built-in users who can log in without a password."""
     first = [by_id(state, id) for id in BUILT_IN]
     return [user for user in first if user.active and not user.remote and not user.password.hashed]

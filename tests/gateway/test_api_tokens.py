@@ -137,7 +137,7 @@ def test_others_tokens_are_for_administrators(gateway):
     [
         ({}, "needs a name"), ({"name": " "}, "needs a name"), ({"name": "a\nb"}, "needs a name"),
         ({"name": "x" * 101}, "at most 100"), ({"name": "a", "scope": "some"}, "'all' or 'read'"),
-        ({"name": "a", "lifespan": "0h"}, "more than nothing"),
+        ({"name": "a", "lifespan": "0h"}, "more than 0"),
         ({"name": "a", "lifespan": "367d"}, "at most 366 days"),
         ({"name": "a", "lifespan": "soon"}, "lifespan"), ({"name": "a", "lifespan": "-1h"}, "lifespan"),
     ],

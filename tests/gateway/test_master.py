@@ -132,7 +132,7 @@ def test_an_administrator_has_a_service_look_again_at_what_it_parked(gateway):
     (stated,) = gateway.said(DecisionsRetried)
     assert (stated.owner, stated.reason) == ("searcher", "asked for by admin")
     told = gateway.refused(400, "POST", "/api/v1/master/parked/retry", {"program": "worker vm"})
-    assert "program: 'worker vm' decides nothing; give one of checkpoints, gateway, " in told
+    assert "program: 'worker vm' makes no decisions; give one of checkpoints, gateway, " in told
 
 
 @pytest.mark.parametrize(

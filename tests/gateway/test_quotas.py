@@ -56,10 +56,10 @@ def test_an_administrator_gives_changes_and_takes_back_quotas(admin):
         ("user-99", 404, "user '99' not found"),
         ("group-9", 404, "group"),
         ("workspace-9", 404, "workspace"),
-        ("team-1", 400, "has no quota"),
-        ("user-03", 400, "has no quota"),
-        ("user-", 400, "has no quota"),
-        ("user-٣", 400, "has no quota"),
+        ("team-1", 400, "cannot have a quota"),
+        ("user-03", 400, "cannot have a quota"),
+        ("user-", 400, "cannot have a quota"),
+        ("user-٣", 400, "cannot have a quota"),
     ],
 )
 def test_a_quota_is_of_somebody(admin, holder, status, said):

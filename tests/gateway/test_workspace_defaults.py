@@ -98,7 +98,7 @@ def test_a_change_with_masks_keeps_the_keys_and_an_empty_one_takes_all_away(visi
 def test_what_makes_no_sense_is_refused(vision, body, message):
     assert message in vision.refused(400, "PATCH", "/api/v1/workspaces/2", body)
     assert message in vision.refused(400, "POST", "/api/v1/workspaces", {"name": "w", **body})
-    assert "is there for ever" in vision.refused(
+    assert "is permanent" in vision.refused(
         400, "PATCH", "/api/v1/workspaces/1", {"checkpointStorageConfig": S3}
     )
 

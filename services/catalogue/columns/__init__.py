@@ -1,6 +1,6 @@
-"""One table of columns for each list: what a row of it is, how it is read from tables, how it is shown.
+"""One table of columns per list: what a column means, and how it is stored and shown.
 
-To add a column is to add one row to `experiments.COLUMNS` or `trials.COLUMNS`: filters, orders, JSON, the
-OpenAPI document and the list of columns that pages ask for are made of the rows. One that is to be kept in
-the tables too, for the lists of 0.25, needs a revision in `migrations/` besides.
+To add a column, add an entry to `experiments.COLUMNS` or `trials.COLUMNS`. Filters, sort orders, JSON, the
+OpenAPI document and the list of columns for pages are derived from the entries. A column that is also stored
+in the tables, for the lists of 0.25, needs a revision in `migrations/`.
 """

@@ -1,4 +1,4 @@
-"""The columns of checkpoints; their JSON is nested and made in `present/checkpoint.py`."""
+"""The columns of checkpoints. Their JSON is nested, and built in `present/checkpoint.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a column is, and what is made of a table of them."""
+"""The definition of a column, and what is derived from a table of columns."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from services.catalogue.domain import State
 
 R = TypeVar("R")
 LARGEST = 2**63 - 1
-"""What a table takes: sizes are what scripts say they are."""
+"""Largest value that a table can store. Scripts may report any size."""
 Instant = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
 Long = Annotated[str, WithJsonSchema({"type": "string", "format": "int64"})]
 ShownState = Annotated[str, WithJsonSchema({"type": "string", "enum": [f"STATE_{one}" for one in STATES]})]
 
 
 class Type(NamedTuple):
-    """What values of a column are."""
+    """The type of a column's values."""
 
     word: str
-    """As clients of 0.25 are told."""
+    """The type for clients of 0.25."""
     look: str
-    """As pages show it."""
+    """How pages show the value."""
     json: Any
-    """Type of a value in JSON."""
+    """The type of a value in JSON."""
     shown: Callable[[Any], Any] = lambda value: value
-    """A value as JSON; None is shown as null without it."""
+    """Converts a value to JSON. None is always shown as null."""
 
 
 TEXT = Type("TEXT", "text", str)
@@ -48,12 +48,12 @@ STATE = Type("TEXT", "state", ShownState, lambda value: f"STATE_{value}")
 
 @dataclass(frozen=True)
 class Kept(Generic[R]):
-    """How a column lies in the table that lists are read from."""
+    """How a column is stored in the table behind a list."""
 
     name: str
     type: type[sa.types.TypeEngine[Any]]
     of: Callable[[R], Any] | None = None
-    """Where the table holds something else than the column."""
+    """The stored value, if it differs from the column's."""
     index: bool = False
     key: bool = False
 
@@ -63,34 +63,34 @@ class Column(Generic[R]):
     """One column of a list of records."""
 
     name: str
-    """As filters, orders and lists of columns call it."""
+    """The name in filters, sort orders and lists of columns."""
     title: str
-    """For people."""
+    """The name for people."""
     type: Type
     of: Callable[[R], Any] = lambda _: None
-    """Its value."""
+    """The column's value."""
     within: Callable[[State, R], Any] | None = None
-    """Its value, where other records tell it."""
+    """The column's value, if it depends on other records."""
     json: str | None = ""
-    """Its key in JSON, where that is another than its name; None: it is not part of the record there."""
+    """The JSON key, if it differs from the name. None: not part of the record's JSON."""
     optional: bool = False
-    """Whether there may be no value."""
+    """Whether the value may be missing."""
     sort: str = ""
-    """What 0.25 calls the order by it, without `SORT_BY_`."""
+    """The name of the sort order in 0.25, without `SORT_BY_`."""
     kept: tuple[Kept[R], ...] = ()
-    """In the table of lists; ordered by the last of these."""
+    """The columns in the table behind lists. Sorting uses the last one."""
     moves: bool = False
-    """Whether it changes by itself as time goes by, until the record has ended."""
+    """Whether the value changes with time until the record has ended."""
     told: bool = True
-    """Whether it is in the list of columns; clients of 0.25 do not know of the others."""
+    """Whether it is in the list of columns. Clients of 0.25 do not know the others."""
 
     def value(self, state: State, record: R) -> Any:
-        """The value of one record."""
+        """The column's value for a record."""
         return self.of(record) if self.within is None else self.within(state, record)
 
     @property
     def key(self) -> str | None:
-        """Its key in JSON."""
+        """The column's key in JSON."""
         return self.name if self.json == "" else self.json
 
 
@@ -103,7 +103,7 @@ def table_of(columns: Iterable[Column[R]]) -> dict[str, Column[R]]:
 
 
 def tables_columns(columns: Columns) -> list[sa.Column[Any]]:
-    """The columns of the table that a list is read from."""
+    """The columns of the table behind a list."""
     return [
         sa.Column(
             kept.name,
@@ -118,12 +118,12 @@ def tables_columns(columns: Columns) -> list[sa.Column[Any]]:
 
 
 def row(columns: Columns, record: Any) -> dict[str, Any]:
-    """A record as its table holds it."""
+    """A record as a row of its table."""
     return {kept.name: (kept.of or column.of)(record) for column in columns.values() for kept in column.kept}
 
 
 def sorts(columns: Columns, table: sa.Table) -> dict[str, sa.ColumnElement[Any]]:
-    """What a list can be ordered by in its table, by the name that 0.25 has for it."""
+    """The columns by which a list can be sorted, by their names in 0.25."""
     return {
         column.sort: table.c[column.kept[-1].name]
         for column in columns.values()
@@ -132,7 +132,7 @@ def sorts(columns: Columns, table: sa.Table) -> dict[str, sa.ColumnElement[Any]]
 
 
 def shown(columns: Columns, state: State, record: Any) -> dict[str, Any]:
-    """The part of a record's JSON that is made of its columns."""
+    """The part of a record's JSON that comes from its columns."""
     found: dict[str, Any] = {}
     for column in columns.values():
         if (key := column.key) is not None:
@@ -142,7 +142,7 @@ def shown(columns: Columns, state: State, record: Any) -> dict[str, Any]:
 
 
 def json_types(columns: Columns) -> dict[str, Any]:
-    """The type of each key of that."""
+    """The JSON type of each key from the columns."""
     return {
         column.key: column.type.json | None if column.optional else column.type.json
         for column in columns.values()

@@ -30,7 +30,7 @@ from services.people import users
 
 
 def label_text(labels: Sequence[str]) -> str:
-    """Labels as they lie in their table: a JSON list, so that each stands between quotes."""
+    """Labels as stored in the table: a JSON list, so that each label is quoted."""
     return json.dumps(list(labels), ensure_ascii=False)
 
 
@@ -122,7 +122,7 @@ COLUMNS = table_of(
             sort="RESOURCE_POOL",
             kept=(Kept("pool", sa.String),),
         ),
-        # Known to the searcher alone: routes ask for it.
+        # Only the searcher knows progress; the routes query it.
         C("progress", "Progress", SHARE, json=None, optional=True, sort="PROGRESS"),
         C(
             "checkpointSize",

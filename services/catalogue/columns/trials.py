@@ -63,7 +63,7 @@ COLUMNS = table_of(
             sort="RESTARTS",
             kept=(Kept("restarts", sa.Integer),),
         ),
-        # What is shown may be more: the metrics service knows of steps that were not validated.
+        # Pages may show more steps, as the metrics service also knows steps without a validation.
         C(
             "steps",
             "Batches",

@@ -1,7 +1,7 @@
-"""Values of the columns of experiments, by experiment id, kept beside the fold.
+"""Values of experiments' columns by experiment id, cached beside the fold.
 
-A column is made when it is first asked for; afterwards only what the fold moves is made anew, so that a list
-of 100,000 experiments is filtered and sorted without looking at their records.
+A column is computed when it is first requested. After that, only the values of changed experiments are
+recomputed, so that a list of 100,000 experiments is filtered and sorted without looking at their records.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Values = Mapping[int, Any]
 Getter = Callable[[State, Experiment], Any]
 STATISTICS = ("last", "min", "max", "mean")
 AT_ONCE = 10_000
-"""Trials of one question; their answer must fit into a message."""
+"""Maximum trials per query, whose answer must fit into one message."""
 HPARAM = "hp."
 METRIC = "metric."
 _STATISTIC = re.compile(rf"(?P<group>[^.]+)\.(?P<name>.+)\.(?P<statistic>{'|'.join(STATISTICS)})")
 
 
 class Peers(Protocol):
-    """What only others know; see `services.catalogue.peers`."""
+    """The queries to other services; see `services.catalogue.peers`."""
 
     async def progress(self, experiment_ids: Iterable[int]) -> dict[int, float]: ...
 
@@ -39,7 +39,7 @@ class Peers(Protocol):
 
 
 def known(name: str) -> str:
-    """The column of that name, or of that key in JSON; raises `Refused` (400) for one that there is not."""
+    """The column with that name or JSON key. Raises `Refused` (400) if there is none."""
     name = next((one.name for one in COLUMNS.values() if one.key == name), name)
     if name in COLUMNS or name.startswith((HPARAM, METRIC)) or _STATISTIC.fullmatch(name):
         return name
@@ -48,7 +48,7 @@ def known(name: str) -> str:
 
 
 class Columns:
-    """All columns that were asked for so far."""
+    """All columns requested so far."""
 
     def __init__(self) -> None:
         self._of: State | None = None
@@ -57,7 +57,7 @@ class Columns:
         """By metric: experiments whose value may still change."""
 
     def note(self, keys: Iterable[Key]) -> None:
-        """Records were folded."""
+        """Update columns after records were folded."""
         moved = {int(id) for kind, id in keys if kind == "experiments"}
         if self._of is not None and moved:
             self._follow(self._of, moved)
@@ -78,7 +78,7 @@ class Columns:
                     values[id] = getter(state, one)
 
     async def lookup(self, state: State, peers: Peers, names: Iterable[str]) -> dict[str, Values]:
-        """The columns of these names, as things are now; raises `Refused` (unavailable)."""
+        """The current values of the named columns. Raises `Refused` (unavailable)."""
         if state is not self._of:
             self._of, self._made, self._open = state, {}, {}
         return {name: await self._column(state, peers, name) for name in dict.fromkeys(names)}
@@ -97,12 +97,15 @@ class Columns:
         return _until_now(state, name, found) if name in COLUMNS and COLUMNS[name].moves else found
 
     async def _metric(self, state: State, peers: Peers, name: str) -> Values:
-        """Statistics of the best trial; what may still change is asked for each time."""
+        """A statistic of each experiment's best trial.
+
+        Values that may still change are queried every time.
+        """
         values = self._made.setdefault(name, {})
         opened = self._open.setdefault(name, set(state.experiments))
         asked = {id: one for id in opened if (one := state.experiments.get(id)) is not None}
         group, metric, statistic = _parts(name)
-        # Before the answer, so that nothing that comes meanwhile is lost.
+        # Determine this before the query, so that a later report is not missed.
         final = {id for id, one in asked.items() if _settled(state, one)}
         trials = {id: trial for id, one in asked.items() if (trial := telling(one)) is not None}
         told = await _statistics(peers, list(trials.values()), group, metric)
@@ -124,23 +127,26 @@ async def _statistics(peers: Peers, trial_ids: list[int], group: str, name: str)
 
 
 def telling(one: Experiment) -> int | None:
-    """Its best trial, or its first while none is the best."""
+    """The trial whose metrics represent the experiment: its best, or its first if there is no best."""
     return one.best_trial or one.first_trial
 
 
 def _settled(state: State, one: Experiment) -> bool:
-    # What is away is settled.
+    # Paged-out experiments are settled.
     trial = loaded(state.trials, telling(one) or 0)
     return one.ended_at is not None and (trial is None or trial.settled)
 
 
 def _parts(name: str) -> tuple[str, str, str]:
-    """Group, name and statistic. `metric.NAME` is the searcher's at its best, or the last of another."""
+    """Group, name and statistic.
+
+    `metric.NAME` is the best searcher metric, or another metric's last value.
+    """
     if name.startswith(METRIC):
         return "validation", name.removeprefix(METRIC), "last"
     told = _STATISTIC.fullmatch(name)
     if told is None:
-        raise ValueError(f"'{name}' is no column of a metric")
+        raise ValueError(f"'{name}' is not a metric column")
     return told[1], told[2], told[3]
 
 
@@ -160,7 +166,7 @@ def _getter(name: str) -> Getter:
 
 
 def hyperparameter(one: Experiment, path: list[str]) -> Any:
-    """A constant of the configuration; of what is searched for, the best trial's."""
+    """The constant from the configuration or, for a searched hyperparameter, the best trial's value."""
     found = _within(msgspec.json.decode(one.hyperparameters), path)
     if not isinstance(found, dict):
         return _plain(found)
@@ -170,7 +176,7 @@ def hyperparameter(one: Experiment, path: list[str]) -> Any:
 
 
 def _plain(value: Any) -> int | float | str | None:
-    """Lists and maps as text, so that all values can be compared."""
+    """Convert lists and maps to text, so that all values are comparable."""
     return value if value is None or isinstance(value, int | float | str) else json.dumps(value)
 
 
@@ -181,7 +187,7 @@ def _within(found: Any, path: list[str]) -> Any:
 
 
 def hyperparameters(one: Experiment) -> Iterable[str]:
-    """Dotted names of what an experiment's configuration sets or searches for."""
+    """Dotted names of the hyperparameters that an experiment sets or searches."""
     return _names(msgspec.json.decode(one.hyperparameters), "")
 
 

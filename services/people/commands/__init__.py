@@ -1,4 +1,4 @@
-"""What may be asked about people and places."""
+"""The commands about people and places."""
 
 from __future__ import annotations
 

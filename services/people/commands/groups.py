@@ -1,4 +1,4 @@
-"""Groups of users: made, renamed, filled, removed with the roles that were theirs."""
+"""Commands about user groups: creating, renaming, changing members, and removing with their roles."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_MEMBERS = 10_000
 
 
 def set_group(state: People, command: SetGroup, call: Call) -> Ruling:
-    """Make a group, or change what is given of one; what is so already has no effect."""
+    """Create a group, or change the given fields of one. Has no effect if nothing changes."""
     if command.group_id is None:
         id = places.next_id(state, "groups")
         known = GroupSet(group_id=id, name="", members=(), reason=f"made by {command.user}")
@@ -49,11 +49,11 @@ def _check_name(state: People, id: int, name: str) -> None:
     if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
         raise invalid(f"a group needs a name of at most {LONGEST_NAME} printable characters")
     if state.group_names.get(name.lower(), id) != id:
-        raise Refused(Problem("already_exists", f"there is a group of the name '{name}'"))
+        raise Refused(Problem("already_exists", f"a group named '{name}' exists already"))
 
 
 def remove_group(state: People, command: RemoveGroup, call: Call) -> Ruling:
-    """Forget a group; whoever was in it loses what they had through it."""
+    """Remove a group. Its members lose the rights they had through it."""
     groups.by_id(state, command.group_id)
     reason, name = f"removed by {command.user}", holder("group", command.group_id)
     gone: list[Any] = [RolesSet(name, (), reason)] if held(state, name) else []

@@ -1,4 +1,4 @@
-"""Who signs in with a provider: known by it already, given an account, or kept out."""
+"""Sign-in through a provider: with a linked account, a new account, or refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FIRST = {user.username for user in BUILT_IN.values()}
 
 
 def sign_in(state: People, command: SignIn, call: Call) -> Ruling:
-    """Find out whose account it is: what the provider knows somebody by counts, and their name once."""
+    """Find the user's account, by their id at the provider or, the first time, by their name."""
     reason = f"signed in with {command.issuer}"
     id = state.subjects.get((command.issuer, command.subject))
     user = users.by_id(state, id) if id is not None else _by_name(state, command)
@@ -47,7 +47,7 @@ def sign_in(state: People, command: SignIn, call: Call) -> Ruling:
 
 
 def _memberships(state: People, command: SignIn, user: UserSet) -> Iterable[GroupSet]:
-    """The groups that the provider fills, with this user or without; what is not there yet is made."""
+    """The managed groups with this user added or removed. Missing groups are created."""
     fresh = places.next_id(state, "groups")
     for name in command.managed:
         id = state.group_names.get(name.lower())
@@ -69,7 +69,7 @@ def _memberships(state: People, command: SignIn, user: UserSet) -> Iterable[Grou
 
 
 def _by_name(state: People, command: SignIn) -> User | None:
-    """An account that waits for whoever has its name at the provider; None: nobody has the name."""
+    """An account awaiting a sign-in under this name. None if no user has the name."""
     name = command.username
     user = users.named(state, name)
     if user is None:
@@ -90,8 +90,8 @@ def _by_name(state: People, command: SignIn) -> User | None:
 def _made(command: SignIn, before: UserSet) -> UserSet:
     name = command.username
     if not command.provision:
-        raise forbidden(f"nobody has made a user '{name}' here: det user create {name} --remote")
-    # What is read as another name is none of its own, such as one in letters of full width.
+        raise forbidden(f"there is no user '{name}' here: det user create {name} --remote")
+    # Refuse names that normalize to a different name, for example ones with full-width letters.
     fits = name == unicodedata.normalize("NFKC", name).strip() and name.isprintable()
     if not name or len(name) > LONGEST_NAME or not fits or name.casefold() in FIRST:
         raise forbidden(
@@ -108,6 +108,6 @@ def _with_rights(state: People, command: SignIn, known: UserSet) -> UserSet:
     try:
         keep_an_administrator(state, known, wanted)
     except Refused:
-        # The provider has nobody left who administers: whoever still does is not locked out of that.
+        # The provider would remove the last administrator, so they keep that right and are not locked out.
         return known
     return wanted

@@ -1,4 +1,4 @@
-"""Records that an owner parked: it is asked to look at them once more."""
+"""The command that makes an owner retry its parked records."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from services.kit.rules import Call, Ruling
 from services.people.domain.state import People
 
 DECIDERS = tuple(sorted(set(OWNER_OF.values()) | {"metrics"}))
-"""Who decides about records of its own; metrics does without having been asked."""
+"""Services that decide about records. The metrics service decides without commands."""
 
 
 def retry_decisions(state: People, command: RetryDecisions, call: Call) -> Ruling:
-    """State that an owner is to try again; raises `Refused` for what is none."""
+    """Record that an owner is to retry. Raises `Refused` if it is not a decider."""
     if command.owner not in DECIDERS:
-        raise invalid(f"program: '{command.owner[:80]}' decides nothing; give one of {', '.join(DECIDERS)}")
+        raise invalid(
+            f"program: '{command.owner[:80]}' makes no decisions; give one of {', '.join(DECIDERS)}"
+        )
     return Ruling([DecisionsRetried(owner=command.owner, reason=f"asked for by {command.user}")])

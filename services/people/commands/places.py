@@ -1,4 +1,4 @@
-"""Workspaces and their projects, where experiments are filed (REST spec, section 7)."""
+"""Commands about workspaces, their projects, and the filing of experiments (REST spec, section 7)."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from services.people.domain.state import People
 replace = msgspec.structs.replace
 LONGEST_NAME = 80
 DESCRIBED = ("checkpoint_storage", "agent_user", "default_compute_pool", "default_aux_pool")
-"""Of a workspace, beside its name."""
+"""The fields of a workspace that only describe it, besides its name."""
 
 
 def set_workspace(state: People, command: SetWorkspace, call: Call) -> Ruling:
-    """Make a workspace, or change what is given of one; what is so already has no effect."""
+    """Create a workspace, or change the given fields of one. Has no effect if nothing changes."""
     if command.workspace_id is None:
         id = places.next_id(state, "workspaces")
         known = WorkspaceSet(workspace_id=id, name="", owner=command.user, reason=f"made by {command.user}")
@@ -77,13 +77,13 @@ def set_workspace(state: People, command: SetWorkspace, call: Call) -> Ruling:
 
 
 def _check_pools(state: People, wanted: WorkspaceSet) -> None:
-    """Raises `Refused` for a default pool that the workspace may not use."""
+    """Raise `Refused` for a default pool that the workspace may not use."""
     for pool in filter(None, (wanted.default_compute_pool, wanted.default_aux_pool)):
         check_pool(state, pool, wanted.workspace_id, wanted.name)
 
 
 def remove_workspace(state: People, command: RemoveWorkspace, call: Call) -> Ruling:
-    """Forget a workspace and its projects; those must hold no experiments."""
+    """Remove a workspace and its projects, which must not contain experiments."""
     places.workspace(state, command.workspace_id)
     _may_change(command.workspace_id, "workspace")
     own = list(state.projects_in.ids(command.workspace_id))
@@ -102,7 +102,7 @@ def remove_workspace(state: People, command: RemoveWorkspace, call: Call) -> Rul
 
 
 def set_project(state: People, command: SetProject, call: Call) -> Ruling:
-    """Make a project, or change what is given of one; what is so already has no effect."""
+    """Create a project, or change the given fields of one. Has no effect if nothing changes."""
     if command.project_id is None:
         id = places.next_id(state, "projects")
         reason = f"made by {command.user}"
@@ -130,7 +130,7 @@ def set_project(state: People, command: SetProject, call: Call) -> Ruling:
 
 
 def remove_project(state: People, command: RemoveProject, call: Call) -> Ruling:
-    """Forget a project that holds no experiments."""
+    """Remove a project that contains no experiments."""
     places.project(state, command.project_id)
     _may_change(command.project_id, "project")
     _check_empty(state, [command.project_id], f"project {command.project_id}")
@@ -138,7 +138,7 @@ def remove_project(state: People, command: RemoveProject, call: Call) -> Ruling:
 
 
 def move_experiment(state: People, command: MoveExperiment, call: Call) -> Ruling:
-    """File an experiment under another project."""
+    """Move an experiment to another project."""
     id, project_id = command.experiment_id, state.project_of.get(command.experiment_id)
     if project_id is None:
         raise not_found("experiment", id)
@@ -150,7 +150,7 @@ def move_experiment(state: People, command: MoveExperiment, call: Call) -> Rulin
 
 
 def _refuse_archived(state: People, known: ProjectSet, wanted: ProjectSet) -> None:
-    """Raises `Refused` for a change of what is archived, unless the change is to bring it back."""
+    """Raise `Refused` for a change to something archived, unless it unarchives it."""
     space = places.workspace(state, known.workspace_id)
     if space.archived:
         raise _archived(f"workspace {space.workspace_id} '{space.name}'")
@@ -164,14 +164,14 @@ def _archived(what: str) -> Refused:
 
 def _may_change(id: int, kind: str) -> None:
     if id == places.FIRST:
-        raise precondition(f"{kind} {id} '{places.NAME}' is there for ever and cannot be changed")
+        raise precondition(f"{kind} {id} '{places.NAME}' is permanent and cannot be changed")
 
 
 def _check_name(name: str, holder: int | None, kind: str) -> None:
     if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
         raise invalid(f"a {kind} needs a name of at most {LONGEST_NAME} printable characters")
     if holder is not None:
-        raise Refused(Problem("already_exists", f"there is a {kind} of the name '{name}'"))
+        raise Refused(Problem("already_exists", f"a {kind} named '{name}' exists already"))
 
 
 def _check_empty(state: People, project_ids: list[int], what: str) -> None:

@@ -1,4 +1,4 @@
-"""Resource pools: bound to workspaces, which alone may use them then, and opened to all again."""
+"""Commands that restrict resource pools to workspaces, or open them to all."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from services.people import places
 from services.people.domain.state import People
 
 DEFAULT_POOL = "default"
-"""What names no pool goes there."""
+"""The pool of tasks that name none."""
 MOST_BOUND = 10_000
-"""Workspaces of one pool."""
+"""Maximum number of workspaces bound to one pool."""
 
 
 def bind_pool(state: People, command: BindPool, call: Call) -> Ruling:
-    """Let other workspaces use a pool; what is so already has no effect."""
+    """Change the workspaces that may use a pool. Has no effect if nothing changes."""
     if command.pool == DEFAULT_POOL:
         raise precondition(
-            "the default resource pool cannot be bound: what names no pool goes there, from any workspace"
+            "the default resource pool cannot be bound: tasks of any workspace that name no pool run there"
         )
     if not ids.is_token(command.pool):
-        raise invalid(f"'{command.pool[:80]}' is no name of a resource pool")
+        raise invalid(f"'{command.pool[:80]}' is not a valid name of a resource pool")
     for id in command.workspaces:
         places.workspace(state, id)
     known = state.bindings.get(command.pool)
@@ -41,7 +41,7 @@ def bind_pool(state: People, command: BindPool, call: Call) -> Ruling:
 
 
 def unbound(state: People, workspace_id: int, reason: str) -> list[PoolBound]:
-    """What follows when a workspace goes; raises `Refused` where that would open a pool to everybody."""
+    """The events for a workspace that is removed. Raises `Refused` if a pool would be opened to everyone."""
     found = []
     for pool, bound in state.bindings.items():
         left = tuple(one for one in bound.workspaces if one != workspace_id)

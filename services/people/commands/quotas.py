@@ -1,4 +1,4 @@
-"""Quotas: given to users, groups and workspaces, and taken back."""
+"""Commands about quotas of users, groups and workspaces."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from services.people import quotas
 from services.people.domain import People
 
 MOST = 2**53
-"""Of anything: numbers beyond are not told apart by browsers."""
+"""Maximum limit. Browsers cannot represent larger integers exactly."""
 
 
 def set_quota(state: People, command: SetQuota, call: Call) -> Ruling:
-    """Limit a holder, or no longer; what is so already has no effect."""
+    """Set or remove the quota of a holder. Has no effect if nothing changes."""
     quotas.check(state, command.holder)
     for name in Quota.__struct_fields__:
         limit = getattr(command, name)
@@ -30,5 +30,5 @@ def set_quota(state: People, command: SetQuota, call: Call) -> Ruling:
 
 
 def without(state: People, holder: str, reason: str) -> list[QuotaSet]:
-    """What follows when a holder is gone: nothing else is given its id, and nobody is limited by it."""
+    """The events that remove the quota of a holder that is being removed."""
     return [QuotaSet(holder=holder, reason=reason)] if holder in state.quotas else []

@@ -1,6 +1,6 @@
-"""Roles that are given to users and groups and taken back, and how rights are judged at all.
+"""Commands that assign and remove roles, and that set the authorization mode.
 
-Who is an administrator holds the role `ClusterAdmin`, and the other way round: one fact, in `UserSet`.
+Being an administrator and holding `ClusterAdmin` are the same fact, which is stored in `UserSet`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from services.people.domain.state import People
 from services.people.groups import ADMINISTRATOR
 
 MOST_GRANTS = 10_000
-"""Of one holder."""
+"""Maximum number of grants per holder."""
 
 
 def assign_roles(state: People, command: AssignRoles, call: Call) -> Ruling:
-    """Give roles and take them back; all of it or nothing."""
+    """Assign and remove roles: all of them, or none."""
     for one in (*command.add, *command.remove):
         _check(state, one.holder, one.grant)
     add, remove = set(command.add), set(command.remove)
@@ -45,12 +45,12 @@ def assign_roles(state: People, command: AssignRoles, call: Call) -> Ruling:
 
 
 def _is_administration(one: Assignment) -> bool:
-    """What is told by `UserSet`."""
+    """Whether the assignment is stored in `UserSet`."""
     return one.grant == ADMINISTRATOR and one.holder.startswith("user-")
 
 
 def _chosen(wishes: set[Assignment]) -> set[int]:
-    """The users among them who are to be administrators, or none any more."""
+    """The users whose administrator status these assignments set."""
     return {groups.of_holder(one.holder)[1] for one in wishes if _is_administration(one)}
 
 
@@ -87,7 +87,7 @@ def _check(state: People, name: str, grant: Grant) -> None:
 
 
 def without_workspace(state: People, id: int, reason: str) -> list[RolesSet]:
-    """What holders keep when a workspace is gone."""
+    """The role events for a workspace that is removed."""
     found = []
     for name in groups.holders_in(state, id):
         left = tuple(one for one in held(state, name) if one.workspace_id != id)
@@ -96,7 +96,7 @@ def without_workspace(state: People, id: int, reason: str) -> list[RolesSet]:
 
 
 def of_maker(state: People, user: str, workspace_id: int) -> list[RolesSet]:
-    """Whoever makes a workspace administers it, where roles count."""
+    """Make a workspace's creator its administrator, in RBAC mode."""
     id = users.by_id_of(state, user)
     if not id:
         return []
@@ -106,7 +106,7 @@ def of_maker(state: People, user: str, workspace_id: int) -> list[RolesSet]:
 
 
 def set_authz(state: People, command: SetAuthz, call: Call) -> Ruling:
-    """Judge rights so from now on; what is so already has no effect."""
+    """Set the authorization mode. Has no effect if nothing changes."""
     if state.judging.get(ALL, Judging("basic")).mode == command.mode:
         return Ruling()
     kept = _owners_as_before(state) if command.mode == "rbac" else []
@@ -114,10 +114,10 @@ def set_authz(state: People, command: SetAuthz, call: Call) -> Ruling:
 
 
 def _owners_as_before(state: People) -> list[RolesSet]:
-    """What owners of workspaces hold where roles begin to count: each goes on to administer their own.
+    """The grants that let owners keep administering their workspaces when RBAC is turned on.
 
-    Whoever holds a role there already keeps that and gets no other: it was given for this. Administrators
-    need none.
+    An owner who already holds a role in the workspace keeps only that role, which was assigned in
+    preparation. Administrators need no grant.
     """
     owned: dict[int, set[Grant]] = {}
     for id, known in state.workspaces.items():

@@ -1,4 +1,4 @@
-"""Sessions and API tokens: opened, prolonged, closed, and forgotten when they can mean nothing any more."""
+"""Commands about sessions and API tokens: opening, extending and closing them, and removing old ones."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from services.people import users
 from services.people.domain.state import People
 
 MOST_SESSIONS = 1000
-"""Of one user; for one more the one is closed that would end first."""
+"""Maximum number of sessions per user. Opening another one removes the one that would end first."""
 MOST_TOKENS = 100
 SWEPT = 50
-"""How many that are over are forgotten with each that begins."""
+"""Maximum number of old sessions to remove with each new one."""
 LONGEST_NAME = 100
 LONGEST_DAYS = 366
 
 
 def open_session(state: People, command: OpenSession, call: Call) -> Ruling:
-    """Note that a user logged in, and forget what is over of theirs."""
+    """Record that a user logged in, and remove their old sessions."""
     users.by_id(state, command.user_id)
     if command.session_id in state.open_sessions:
         return Ruling()
@@ -46,12 +46,12 @@ def _forgotten(state: People, user_id: int, now: float) -> list[SessionsForgotte
     if not over:
         return []
     floor = max(state.open_sessions[id].opened_at for id in over)
-    why = "they are over" if room > 0 else f"they are over, or there are {MOST_SESSIONS} others"
+    why = "they have ended" if room > 0 else f"they have ended, or there are {MOST_SESSIONS} others"
     return [SessionsForgotten(user_id, tuple(over), floor, why)]
 
 
 def renew_session(state: People, command: RenewSession, call: Call) -> Ruling:
-    """Prolong a session that is used; one that is over stays over."""
+    """Extend an active session. One that has ended stays ended."""
     known = state.open_sessions.get(command.session_id)
     if known is None or known.closed_at is not None or not call.at < known.until < command.until:
         return Ruling()
@@ -59,7 +59,7 @@ def renew_session(state: People, command: RenewSession, call: Call) -> Ruling:
 
 
 def close_session(state: People, command: CloseSession, call: Call) -> Ruling:
-    """Refuse a session's token from now on; doing so twice changes nothing."""
+    """Close a session, whose token is then refused. Closing it twice has no effect."""
     known = state.open_sessions.get(command.session_id)
     if command.session_id in state.sessions or (known is not None and known.closed_at is not None):
         return Ruling()
@@ -68,13 +68,13 @@ def close_session(state: People, command: CloseSession, call: Call) -> Ruling:
 
 
 def create_token(state: People, command: CreateToken, call: Call) -> Ruling:
-    """Make an API token; of the secret only a digest comes here."""
+    """Create an API token. The command carries only a digest of the secret."""
     users.by_id(state, command.user_id)
     name = command.name
     if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
         raise invalid(f"an API token needs a name of at most {LONGEST_NAME} printable characters")
     if not 0 < command.lives_s <= LONGEST_DAYS * 86400:
-        raise invalid(f"an API token lives for more than nothing and at most {LONGEST_DAYS} days")
+        raise invalid(f"the lifespan of an API token must be more than 0 and at most {LONGEST_DAYS} days")
     known = [state.tokens[id] for _, _, id in state.tokens_of.scan(command.user_id)]
     over = [one for one in known if one.until <= call.at]
     alive = [one for one in known if one.until > call.at]
@@ -89,7 +89,7 @@ def create_token(state: People, command: CreateToken, call: Call) -> Ruling:
 
 
 def revoke_token(state: People, command: RevokeToken, call: Call) -> Ruling:
-    """Refuse an API token from now on."""
+    """Revoke an API token."""
     if command.token_id not in state.tokens:
         raise not_found("API token", command.token_id)
     return Ruling([TokenRevoked(command.token_id, f"revoked by {command.user}")])

@@ -1,4 +1,4 @@
-"""Templates: named partial configurations."""
+"""Commands about templates, which are named partial configurations."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ LONGEST_NAME = 256
 
 
 def template_id(name: str) -> str:
-    """The id of the template of a name: 16 hexadecimal digits."""
+    """The id of the template with this name: 16 hexadecimal digits."""
     return hashlib.sha256(name.encode()).hexdigest()[:16]
 
 
 def set_template(state: People, command: SetTemplate, call: Call) -> Ruling:
-    """Keep a template, as far as `replaces` allows; what is so already has no effect."""
+    """Create or replace a template, as `replaces` allows. Has no effect if nothing changes."""
     if not command.name.strip() or not command.name.isprintable() or len(command.name) > LONGEST_NAME:
         raise invalid(f"a template needs a name of at most {LONGEST_NAME} printable characters")
     known = state.templates.get(template_id(command.name))
@@ -51,7 +51,7 @@ def set_template(state: People, command: SetTemplate, call: Call) -> Ruling:
 
 
 def remove_template(state: People, command: RemoveTemplate, call: Call) -> Ruling:
-    """Forget a template."""
+    """Remove a template."""
     id = template_id(command.name)
     if id not in state.templates:
         raise not_found("template", command.name)

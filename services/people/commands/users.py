@@ -1,4 +1,4 @@
-"""Who may log in."""
+"""Commands about users."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DESCRIBED = ("username", "admin", "active", "remote", "display_name", "agent_use
 
 
 def set_user(state: People, command: SetUser, call: Call) -> Ruling:
-    """Make a user, or change what is given of one; what is so already has no effect."""
+    """Create a user, or change the given fields of one. Has no effect if nothing changes."""
     changes = given(command, *DESCRIBED)
     if command.user_id is None:
         id = users.next_id(state)
@@ -45,7 +45,7 @@ def set_user(state: People, command: SetUser, call: Call) -> Ruling:
 
 
 def keep_an_administrator(state: People, known: UserSet, wanted: UserSet) -> None:
-    """Nobody could make another one."""
+    """Refuse a change that leaves no active administrator, as nobody could appoint another."""
     if not (known.admin and known.active) or (wanted.admin and wanted.active):
         return
     if all(id == known.user_id for id in users.administrators(state)):
@@ -56,7 +56,7 @@ def keep_an_administrator(state: People, known: UserSet, wanted: UserSet) -> Non
 
 
 def _check_shown_name(id: int, known: str, wanted: str | msgspec.UnsetType) -> None:
-    """Nobody but the administrator from the beginning is shown as `admin`."""
+    """Only the built-in administrator may have the display name `admin`."""
     if wanted is msgspec.UNSET or wanted == known or id == ADMIN:
         return
     if wanted.strip().casefold() == "admin":
@@ -66,7 +66,7 @@ def _check_shown_name(id: int, known: str, wanted: str | msgspec.UnsetType) -> N
 
 
 def check_agent_user(wanted: AgentUser | msgspec.UnsetType | None) -> None:
-    """Names and ids go together: tasks run as both."""
+    """Check that names and ids are given together, because tasks run as both."""
     if wanted is msgspec.UNSET or wanted is None:
         return
     if not wanted.user or not wanted.group:
@@ -89,23 +89,23 @@ def _renamed(state: People, known: UserSet, wanted: UserSet) -> UserSet:
 
 
 def set_password(state: People, command: SetPassword, call: Call) -> Ruling:
-    """Give a user another password."""
+    """Change a user's password."""
     users.by_id(state, command.user_id)
     return Ruling([_password(command.user_id, command.password, f"set by {command.user}")])
 
 
 def set_first_password(state: People, command: SetFirstPassword, call: Call) -> Ruling:
-    """Give a user a password who has none."""
+    """Set the password of a user who has none."""
     if users.by_id(state, command.user_id).password.hashed:
         return Ruling()
-    return Ruling([_password(command.user_id, command.password, "first password, of the gateway's settings")])
+    return Ruling([_password(command.user_id, command.password, "first password, from the settings")])
 
 
 def renew_password(state: People, command: RenewPassword, call: Call) -> Ruling:
-    """Keep a password at today's cost, if it is still the one that was checked."""
+    """Store a rehashed password if the user's password is still the one that was checked."""
     if users.by_id(state, command.user_id).password != command.before:
         return Ruling()
-    reason = "kept at today's cost since it was used"
+    reason = "rehashed at the current cost when it was used"
     return Ruling([PasswordRenewed(user_id=command.user_id, hashed=command.password.hashed, reason=reason)])
 
 
@@ -114,7 +114,7 @@ def _password(id: int, password: Password, reason: str) -> PasswordSet:
 
 
 def keep_settings(state: People, command: KeepSettings, call: Call) -> Ruling:
-    """Keep what a page asks for; what is kept already has no effect."""
+    """Store settings of pages for a user. Has no effect if nothing changes."""
     known = state.settings.get(command.user_id)
     before = known.settings if known is not None else ()
     kept = {} if command.forget else {(one.storage_path, one.key): one for one in before}

@@ -1,4 +1,4 @@
-"""What the log says of people, of what they are known by, and of the places where they file things."""
+"""The folded state of users, their credentials, and the workspaces and projects they use."""
 
 from services.people.domain.fold import FOLDS
 from services.people.domain.state import (

@@ -1,4 +1,4 @@
-"""Users, their sessions and templates, and the places where they file experiments."""
+"""Folds events about users, sessions, tokens, templates, workspaces and projects."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ BUILT_IN = {
     ADMIN: User(id=ADMIN, username="admin", admin=True),
     2: User(id=2, username="determined"),
 }
-"""Users that are there from the beginning."""
+"""Users that exist from the start."""
 
 
 def session_opened(state: People, recorded: Recorded) -> Iterable[Key]:
@@ -58,7 +58,7 @@ def session_opened(state: People, recorded: Recorded) -> Iterable[Key]:
 
 
 def session_renewed(state: People, recorded: Recorded) -> Iterable[Key]:
-    """A session ends later."""
+    """A session was extended."""
     event: gateway.SessionRenewed = recorded.event
     known = state.open_sessions.get(event.session_id)
     if known is None:
@@ -67,7 +67,7 @@ def session_renewed(state: People, recorded: Recorded) -> Iterable[Key]:
 
 
 def sessions_forgotten(state: People, recorded: Recorded) -> Iterable[Key]:
-    """Sessions of a user are over."""
+    """Old sessions of a user were removed."""
     event: gateway.SessionsForgotten = recorded.event
     for id in event.session_ids:
         yield from put_session(state, id, None)
@@ -77,12 +77,12 @@ def sessions_forgotten(state: People, recorded: Recorded) -> Iterable[Key]:
 
 
 def token_created(state: People, recorded: Recorded) -> Iterable[Key]:
-    """A user made an API token."""
+    """A user created an API token."""
     return put_token(state, recorded.event)
 
 
 def token_revoked(state: People, recorded: Recorded) -> Iterable[Key]:
-    """An API token is refused from now on."""
+    """An API token was revoked."""
     return drop_token(state, recorded.event.token_id)
 
 
@@ -97,20 +97,20 @@ def session_closed(state: People, recorded: Recorded) -> Iterable[Key]:
 
 
 def template_set(state: People, recorded: Recorded) -> Iterable[Key]:
-    """A template is there."""
+    """A template was created or replaced."""
     event: gateway.TemplateSet = recorded.event
     state.templates[event.template_id] = Template(event.name, event.config, event.workspace_id)
     yield "templates", event.template_id
 
 
 def template_removed(state: People, recorded: Recorded) -> Iterable[Key]:
-    """A template is gone."""
+    """A template was removed."""
     state.templates.pop(recorded.event.template_id, None)
     yield "templates", recorded.event.template_id
 
 
 def user_set(state: People, recorded: Recorded) -> Iterable[Key]:
-    """A user is there, or is described so."""
+    """A user was created or changed."""
     event: gateway.UserSet = recorded.event
     known = state.users.get(event.user_id) or User(id=event.user_id, username=event.username)
     changed = replace(
@@ -130,13 +130,13 @@ def user_set(state: People, recorded: Recorded) -> Iterable[Key]:
 
 
 def signed_in(state: People, recorded: Recorded) -> Iterable[Key]:
-    """A user is known by this at a provider."""
+    """A user signed in through a provider, which links them with their identity there."""
     event: gateway.SignedIn = recorded.event
     return put_identity(state, event.user_id, KnownAs(event.issuer, event.subject, event.groups))
 
 
 def password_set(state: People, recorded: Recorded) -> Iterable[Key]:
-    """A user's password is another one."""
+    """A user's password was changed."""
     event: gateway.PasswordSet = recorded.event
     known = state.users.get(event.user_id) or BUILT_IN.get(event.user_id)
     if known is None:
@@ -146,7 +146,7 @@ def password_set(state: People, recorded: Recorded) -> Iterable[Key]:
 
 
 def password_renewed(state: People, recorded: Recorded) -> Iterable[Key]:
-    """A user's password is the same, kept otherwise."""
+    """A user's unchanged password was rehashed."""
     event: gateway.PasswordRenewed = recorded.event
     known = state.users.get(event.user_id)
     if known is None:
@@ -155,29 +155,29 @@ def password_renewed(state: People, recorded: Recorded) -> Iterable[Key]:
 
 
 def workspace_set(state: People, recorded: Recorded) -> Iterable[Key]:
-    """A workspace is there, or is described so."""
+    """A workspace was created or changed."""
     event: gateway.WorkspaceSet = recorded.event
     return put_workspace(state, event)
 
 
 def workspace_removed(state: People, recorded: Recorded) -> Iterable[Key]:
-    """A workspace is gone."""
+    """A workspace was removed."""
     return drop_workspace(state, recorded.event.workspace_id)
 
 
 def project_set(state: People, recorded: Recorded) -> Iterable[Key]:
-    """A project is there, or is described so."""
+    """A project was created or changed."""
     event: gateway.ProjectSet = recorded.event
     return put_project(state, event)
 
 
 def project_removed(state: People, recorded: Recorded) -> Iterable[Key]:
-    """A project is gone."""
+    """A project was removed."""
     return drop_project(state, recorded.event.project_id)
 
 
 def settings_set(state: People, recorded: Recorded) -> Iterable[Key]:
-    """Pages keep this for a user."""
+    """A user's stored settings of pages were changed."""
     event: gateway.SettingsSet = recorded.event
     state.settings[event.user_id] = Kept(event.settings)
     yield "settings", event.user_id

@@ -1,4 +1,4 @@
-"""How each event changes people and places."""
+"""Maps each event to the function that folds it into the state of people and places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups, roles, quotas and bindings of pools, with the indexes that commands and pages look them up by."""
+"""Folds events about groups, roles, quotas and pool bindings, and maintains their indexes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from services.people.domain.state import People
 
 
 def group_set(state: People, recorded: Recorded) -> Iterable[Key]:
-    """A group is there, or has another name or other members."""
+    """A group was created, renamed, or got other members."""
     event: gateway.GroupSet = recorded.event
     _unname(state, event.group_id)
     state.group_names[event.name.lower()] = event.group_id
@@ -24,7 +24,7 @@ def group_set(state: People, recorded: Recorded) -> Iterable[Key]:
 
 
 def group_removed(state: People, recorded: Recorded) -> Iterable[Key]:
-    """A group is gone."""
+    """A group was removed."""
     event: gateway.GroupRemoved = recorded.event
     _unname(state, event.group_id)
     yield from roles.group_removed(state, event)
@@ -37,7 +37,7 @@ def _unname(state: People, id: int) -> None:
 
 
 def roles_set(state: People, recorded: Recorded) -> Iterable[Key]:
-    """Somebody holds other roles."""
+    """A holder's roles were changed."""
     event: gateway.RolesSet = recorded.event
     before = {one.workspace_id for one in roles.held(state, event.holder)}
     after = {one.workspace_id for one in event.grants}
@@ -49,15 +49,15 @@ def roles_set(state: People, recorded: Recorded) -> Iterable[Key]:
 
 
 def authz_set(state: People, recorded: Recorded) -> Iterable[Key]:
-    """Rights are judged otherwise."""
+    """The authorization mode was changed."""
     return roles.authz_set(state, recorded.event)
 
 
 def quota_set(state: People, recorded: Recorded) -> Iterable[Key]:
-    """Somebody may have more or less."""
+    """A quota was changed."""
     return records.quota_set(state, recorded.event)
 
 
 def pool_bound(state: People, recorded: Recorded) -> Iterable[Key]:
-    """Other workspaces may use a pool."""
+    """The workspaces that may use a pool were changed."""
     return pool_bindings.pool_bound(state, recorded.event)

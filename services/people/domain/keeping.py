@@ -1,6 +1,6 @@
-"""The only places where a record that an index knows of is put or dropped, so that no index goes wrong.
+"""The only functions that store or drop indexed records, so that the indexes stay consistent.
 
-What is filed where (`filed`, `project_of`, `models_in`) is put by whoever folds experiments and models.
+The folds of experiments and models maintain where those are filed (`filed`, `project_of`, `models_in`).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from services.people.domain.state import ClosedSession, Highest, KnownAs, OpenSe
 from services.people.tokens import LONGEST_S
 
 SWEPT = 50
-"""How many closed sessions are forgotten, at most, with each that is opened or closed."""
+"""Maximum number of closed sessions to forget each time a session is opened or closed."""
 
 
 def index(state: People) -> None:
-    """Make all indexes of people from their records."""
+    """Build all indexes of people from the records."""
     state.made_at = by_age(state.creations)
     state.closed_at = SortedKeys((one.at, id) for id, one in state.sessions.items())
     state.filed, state.project_of, state.models_in = SortedKeys(()), {}, SortedKeys(())
@@ -49,7 +49,7 @@ def _session_place(id: str, one: OpenSession) -> Place:
 
 
 def put_session(state: People, id: str, changed: OpenSession | None) -> Iterable[Key]:
-    """Keep a session, or forget it."""
+    """Store a session, or forget it."""
     before = state.open_sessions.pop(id, None)
     if changed is not None:
         state.open_sessions[id] = changed
@@ -61,7 +61,7 @@ def put_session(state: People, id: str, changed: OpenSession | None) -> Iterable
 
 
 def close_unknown_session(state: People, id: str, user: str, at: float) -> Iterable[Key]:
-    """Keep that a session is closed of which nothing else is known; those whose tokens are over go."""
+    """Remember that an otherwise unknown session is closed, and forget those whose tokens have expired."""
     known = state.sessions.get(id)
     state.closed_at.swap((known.at, id) if known else None, (at, id))
     state.sessions[id] = ClosedSession(user, at)
@@ -70,7 +70,7 @@ def close_unknown_session(state: People, id: str, user: str, at: float) -> Itera
 
 
 def forget_closed_sessions(state: People, now: float) -> Iterable[Key]:
-    """Forget some of those that nobody need know of: so long after its login every session is over."""
+    """Forget some old closed sessions. This long after login, every token has expired anyway."""
     for at, id in list(islice(state.closed_at.upto(now - LONGEST_S), SWEPT)):
         state.closed_at.discard(at, id)
         del state.sessions[id]
@@ -78,7 +78,7 @@ def forget_closed_sessions(state: People, now: float) -> Iterable[Key]:
 
 
 def put_token(state: People, token: AccessToken) -> Iterable[Key]:
-    """Keep an API token."""
+    """Store an API token."""
     state.tokens[token.token_id] = token
     state.tokens_of.add(token.user_id, token.at, token.token_id)
     state.token_digests[token.digest] = token.token_id
@@ -95,7 +95,7 @@ def drop_token(state: People, id: str) -> Iterable[Key]:
 
 
 def put_user(state: People, changed: User) -> Iterable[Key]:
-    """Keep a user."""
+    """Store a user."""
     known = state.users.get(changed.id)
     state.administrators.swap(_admin_place(known) if known else None, _admin_place(changed))
     state.users[changed.id] = changed
@@ -109,7 +109,7 @@ def _admin_place(user: User) -> Place | None:
 
 
 def put_identity(state: People, user_id: int, known: KnownAs | None) -> Iterable[Key]:
-    """Keep what a user is known by elsewhere, or that they are known by nothing."""
+    """Store a user's identity at a provider, or remove it."""
     before = state.identities.pop(user_id, None)
     if before is not None:
         del state.subjects[before.issuer, before.subject]
@@ -125,14 +125,14 @@ def _name_user(state: People, user: User) -> None:
 
 
 def given(state: People, kind: str, id: int) -> Iterable[Key]:
-    """Note the highest id that was given out."""
+    """Update the highest id given out."""
     if id > state.highest.get(kind, Highest()).id:
         state.highest[kind] = Highest(id)
         yield "highest", kind
 
 
 def put_workspace(state: People, changed: WorkspaceSet) -> Iterable[Key]:
-    """Keep a workspace."""
+    """Store a workspace."""
     yield from drop_workspace(state, changed.workspace_id)
     state.workspaces[changed.workspace_id] = changed
     state.workspace_names.setdefault(changed.name.lower(), changed.workspace_id)
@@ -148,7 +148,7 @@ def drop_workspace(state: People, id: int) -> Iterable[Key]:
 
 
 def put_project(state: People, changed: ProjectSet) -> Iterable[Key]:
-    """Keep a project."""
+    """Store a project."""
     yield from drop_project(state, changed.project_id)
     state.projects[changed.project_id] = changed
     state.projects_in.add(changed.workspace_id, changed.project_id)

@@ -1,6 +1,6 @@
-"""Records of people and of the places where they file things. All frozen: an event replaces a record.
+"""Records of people, workspaces and projects. All are frozen: an event replaces a record.
 
-Times are seconds since the epoch, UTC, as the log's envelopes give them.
+Times are seconds since the epoch, UTC, as in the log's envelopes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from services.kit.sorted_keys import SortedKeys
 
 
 class User(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody who may log in."""
+    """A user account."""
 
     id: int
     username: str
@@ -33,59 +33,59 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
     agent_user: AgentUser | None = None
     password: Password = Password()
     password_at: float = 0.0
-    """When it was set; sessions from before are refused."""
+    """When the password was set. Sessions from before are refused."""
     changed_at: float = 0.0
 
 
 class KnownAs(msgspec.Struct, frozen=True):
-    """What a user is known by at a provider of identities."""
+    """A user's identity at an identity provider."""
 
     issuer: str
     subject: str
     groups: tuple[str, ...] = ()
-    """In which they were at their last sign-in."""
+    """The user's groups at their last sign-in."""
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """What pages keep for a user."""
+    """The settings of pages stored for a user."""
 
     settings: tuple[Setting, ...]
 
 
 class ClosedSession(msgspec.Struct, frozen=True):
-    """A session whose token is refused, until the token would have ended by itself."""
+    """A closed session, kept until its token expires."""
 
     user: str
     at: float = 0.0
 
 
 class OpenSession(msgspec.Struct, frozen=True, kw_only=True):
-    """A session that somebody logged in for, until it is forgotten."""
+    """A login session, kept until it is forgotten."""
 
     user_id: int
     opened_at: float
     until: float
-    """When it ends unless it is used."""
+    """When the session ends unless it is used."""
     token_until: float
-    """When its token would end by itself: until then it must be known that it was closed."""
+    """When its token expires. A closed session must be remembered until then."""
     address: str
     client: str
     closed_at: float | None = None
 
     @property
     def known_until(self) -> float:
-        """From when on it may be forgotten."""
+        """The time from which it may be forgotten."""
         return self.token_until if self.closed_at is not None else max(self.until, self.token_until)
 
 
 class SessionFloor(msgspec.Struct, frozen=True):
-    """Sessions of a user that were opened no later, and that nothing is known of, are refused."""
+    """Unknown sessions of a user that were opened at or before this time are refused."""
 
     at: float
 
 
 class Template(msgspec.Struct, frozen=True):
-    """A named partial configuration, merged under what is submitted with it."""
+    """A named partial configuration that supplies defaults for submissions."""
 
     name: str
     config: dict[str, Any]
@@ -93,45 +93,45 @@ class Template(msgspec.Struct, frozen=True):
 
 
 class Highest(msgspec.Struct, frozen=True):
-    """The highest id that was given out."""
+    """The highest id given out."""
 
     id: int = 0
 
 
 @dataclass
 class People(Roles, Quotas, Bindings):
-    """Who there is, what they are known by, and where things are filed."""
+    """The folded state of users, their credentials, and where things are filed."""
 
     sessions: dict[str, ClosedSession] = field(default_factory=dict)
-    """Closed ones of which it is not known that they were opened, as versions before did not say so."""
+    """Closed sessions whose opening is unknown, because earlier versions did not record it."""
     open_sessions: dict[str, OpenSession] = field(default_factory=dict)
-    """Opened ones, closed or not, until they are forgotten."""
+    """Opened sessions, closed or not, until they are forgotten."""
     session_floors: dict[int, SessionFloor] = field(default_factory=dict)
-    """By user."""
+    """By user id."""
     tokens: dict[str, AccessToken] = field(default_factory=dict)
     """API tokens that were not revoked, by id."""
     templates: dict[str, Template] = field(default_factory=dict)
-    """By the id that is made of the name."""
+    """By the id derived from the name."""
     users: dict[int, User] = field(default_factory=dict)
-    """Made or changed ones; see `services.people.users`."""
+    """Users that were created or changed; see `services.people.users`."""
     identities: dict[int, KnownAs] = field(default_factory=dict)
-    """By user."""
+    """By user id."""
     settings: dict[int, Kept] = field(default_factory=dict)
-    """By user."""
+    """By user id."""
     workspaces: dict[int, WorkspaceSet] = field(default_factory=dict)
-    """As for users; see `services.people.places`."""
+    """Workspaces that were created or changed; see `services.people.places`."""
     projects: dict[int, ProjectSet] = field(default_factory=dict)
     creations: dict[str, Made] = field(default_factory=dict)
-    """Of all owners."""
+    """Creations of all owners, by request id."""
     highest: dict[str, Highest] = field(default_factory=dict)
-    """Of "users", "groups", "workspaces" and "projects"."""
+    """By "users", "groups", "workspaces" and "projects"."""
 
     made_at: SortedKeys = derived()  # noqa: RUF009
-    """(when, request id): every creation"""
+    """(time, request id) of every creation."""
     closed_at: SortedKeys = derived()  # noqa: RUF009
-    """(when, session): every one of `sessions`"""
+    """(time, session id) of every record in `sessions`."""
     project_of: dict[int, int] = derived()  # noqa: RUF009
-    """Where each experiment is filed."""
+    """The project of each experiment."""
     filed: SortedKeys = derived()  # noqa: RUF009
     """(project, experiment)"""
     projects_in: SortedKeys = derived()  # noqa: RUF009
@@ -139,25 +139,25 @@ class People(Roles, Quotas, Bindings):
     models_in: SortedKeys = derived()  # noqa: RUF009
     """(workspace, model)"""
     sessions_of: SortedKeys = derived()  # noqa: RUF009
-    """(user, when it may be forgotten, session)"""
+    """(user, time from which it may be forgotten, session)."""
     tokens_of: SortedKeys = derived()  # noqa: RUF009
-    """(user, when it was made, API token)"""
+    """(user, creation time, API token)."""
     token_digests: dict[str, str] = derived()  # noqa: RUF009
-    """API token by its digest."""
+    """API token id by digest."""
     subjects: dict[tuple[str, str], int] = derived()  # noqa: RUF009
-    """User by the provider that knows them, and by what it knows them."""
+    """User id by provider and id at the provider."""
     user_names: dict[str, int] = derived()  # noqa: RUF009
-    """User by each name that they have or had."""
+    """User id by each current or former name."""
     administrators: SortedKeys = derived()  # noqa: RUF009
-    """(user who is one, and active)"""
+    """(user id) of every active administrator."""
     group_names: dict[str, int] = derived()  # noqa: RUF009
-    """Group by its name in small letters."""
+    """Group id by lowercase name."""
     granted_in: SortedKeys = derived()  # noqa: RUF009
-    """(workspace, or 0 for the cluster, holder of a role there)"""
+    """(workspace id, or 0 for the cluster, holder of a role there)."""
     workspace_names: dict[str, int] = derived()  # noqa: RUF009
-    """Workspace by its name in small letters."""
+    """Workspace id by lowercase name."""
     project_names: dict[tuple[int, str], int] = derived()  # noqa: RUF009
-    """Project by its workspace and its name in small letters."""
+    """Project id by workspace id and lowercase name."""
 
     def __post_init__(self) -> None:
         from services.people.domain.keeping import index

@@ -1,1 +1,1 @@
-"""Signing in with an OpenID Connect provider (docs/decisions/0040)."""
+"""Sign-in with an OpenID Connect provider (docs/decisions/0040)."""

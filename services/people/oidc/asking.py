@@ -1,4 +1,4 @@
-"""Requests to the provider: to addresses that may be asked, bounded in size and time. Blocking."""
+"""Requests to the provider: only to permitted addresses, limited in size and time. Blocking."""
 
 from __future__ import annotations
 
@@ -20,54 +20,54 @@ from services.people.oidc.settings import is_safe
 
 MOST_BYTES = 1 << 20
 WITHIN_S = 8.0
-"""Until when an answer must be there, whole."""
+"""Timeout for a complete answer, in seconds."""
 CONNECT_S = 3.0
 
 
 class ProviderAway(Exception):
-    """The provider does not answer as it should; the text says how, and nothing that it said."""
+    """The provider does not answer properly. The text says how, without quoting the provider."""
 
 
 class NotProven(Exception):
-    """Somebody has not proved who they are; the text says why, for them."""
+    """A user has not proved their identity. The text tells them why."""
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a provider answered; as much of an HTTP client's answer as Authlib looks at."""
+    """A provider's answer, with the part of an HTTP client's interface that Authlib uses."""
 
     url: str
     status_code: int
     body: bytes
 
     def raise_for_status(self) -> None:
-        """Raises `ProviderAway` for an error."""
+        """Raise `ProviderAway` for an error status."""
         if self.status_code >= 300:
             raise ProviderAway(f"the provider answers {self.status_code} at {self.url}")
 
     def json(self) -> Any:
-        """The JSON; raises ValueError."""
+        """The body as JSON. Raises ValueError."""
         try:
             return json.loads(self.body)
         except RecursionError:
             raise ValueError("the answer is nested too deeply") from None
 
     def record(self) -> dict[str, Any]:
-        """A JSON object of a request that succeeded; raises `ProviderAway`."""
+        """The JSON object of a successful answer. Raises `ProviderAway`."""
         self.raise_for_status()
         try:
             found = self.json()
         except ValueError:
             found = None
         if not isinstance(found, dict):
-            raise ProviderAway(f"what the provider answers at {self.url} is no JSON object")
+            raise ProviderAway(f"the provider's answer at {self.url} is not a JSON object")
         return found
 
 
 class Asking:
-    """Connections to the provider, which live for one request each."""
+    """Sends requests to the provider, with a new connection for each."""
 
     def __init__(self, addresses: Addresses, authorities: Path | None) -> None:
-        """`authorities`: a file of those that vouch for the provider, beside the system's."""
+        """`authorities`: a file of CA certificates to trust in addition to the system's."""
         self._addresses = addresses
         self._authorities = authorities
 
@@ -76,11 +76,14 @@ class Asking:
         return client_context(self._authorities)
 
     def get(self, url: str, token: str = "") -> Answer:
-        """Read something, with an access token if one is given; raises `ProviderAway`."""
+        """Send a GET request, with an access token if given. Raises `ProviderAway`."""
         return self._ask("GET", url, {"Authorization": f"Bearer {token}"} if token else {}, None)
 
     def post(self, url: str, data: Mapping[str, str], headers: Mapping[str, str], auth: Any) -> Answer:
-        """Send a form, as Authlib's client does; `auth` adds by what the client is known."""
+        """Send a form as Authlib's client does; `auth` adds the client's credentials.
+
+        Raises `ProviderAway`.
+        """
         url, headers, body = auth.prepare("POST", url, dict(headers), urlencode(data))
         return self._ask("POST", url, headers, body)
 
@@ -109,7 +112,7 @@ class Asking:
 
 
 def _read(answer: urllib3.BaseHTTPResponse, url: str) -> bytes:
-    """What was said; a provider that says more than it has to is not listened to."""
+    """Read the body. Raises `ProviderAway` if it is too large."""
     said: bytes = answer.read(MOST_BYTES + 1, decode_content=False)
     answer.close()
     if len(said) > MOST_BYTES:

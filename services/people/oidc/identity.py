@@ -1,4 +1,4 @@
-"""From what a provider says of somebody to who signs in here."""
+"""Converts a provider's claims to the identity that signs in here."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ LONGEST_GROUP = 256
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody, as the provider knows them."""
+    """A user as the provider knows them."""
 
     issuer: str
     subject: str
-    """What they are known by for ever, whatever they are called."""
+    """The user's permanent id at the provider, independent of their name."""
     username: str
     display_name: str
     groups: tuple[str, ...]
-    """Of their groups those that mean something here."""
+    """Those of the user's groups that have a meaning here."""
     admin: bool | None
-    """Whether they administer this cluster; None: that is decided here."""
+    """Whether the user administers this cluster. None: managed here."""
     managed: tuple[str, ...]
     """Groups of the cluster that the provider fills."""
     member_of: tuple[str, ...]
-    """Those that they are in."""
+    """Those of the managed groups that the user is in."""
 
 
 def identity(settings: OidcSettings, claims: dict[str, Any]) -> Identity:
-    """Who signs in; raises `NotProven`."""
+    """The identity that the claims prove. Raises `NotProven`."""
     groups = _groups(claims.get(settings.oidc_groups_claim))
     allowed, admins = groups_of(settings.oidc_allowed_groups), groups_of(settings.oidc_admin_groups)
     if allowed and not allowed & groups:
@@ -56,16 +56,16 @@ def _username(settings: OidcSettings, claims: dict[str, Any]) -> str:
     name = claims.get(claim)
     if not isinstance(name, str) or not name.strip():
         raise NotProven(
-            f"the provider does not say '{claim}' of you: an administrator may choose another claim with "
+            f"the provider does not send '{claim}' for you: an administrator may choose another claim with "
             "STEADFAST_OIDC_USERNAME_CLAIM, or ask for more with STEADFAST_OIDC_SCOPES"
         )
     if claim == "email" and claims.get("email_verified") is not True:
-        raise NotProven("the provider does not say that your e-mail address is yours")
+        raise NotProven("the provider has not verified your e-mail address")
     return name
 
 
 def _display_name(said: Any) -> str:
-    """What of it can be shown; it is of no importance otherwise."""
+    """The printable part of a display name. It has no effect beyond being shown."""
     text = said if isinstance(said, str) else ""
     shown = "".join(char for char in text if char.isprintable())[:LONGEST_NAME].strip()
     return "" if shown.casefold() == "admin" else shown

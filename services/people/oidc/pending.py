@@ -1,4 +1,4 @@
-"""A sign-in that has begun: kept by the browser, sealed, so that any gateway can finish it."""
+"""A sign-in in progress, sealed and kept in the browser so that any gateway can finish it."""
 
 from __future__ import annotations
 
@@ -15,45 +15,45 @@ from nacl.secret import SecretBox
 from services.kit import base64url
 
 WITHIN_S = 600.0
-"""How long somebody may take at the provider."""
+"""Maximum time a user may spend at the provider, in seconds."""
 HOME = "/det/dashboard"
 LONGEST_RETURN = 2000
 _PATH = re.compile(r"/det(/[!-~]*)?")
 
 
 class Pending(msgspec.Struct, frozen=True, kw_only=True):
-    """What must be known again when somebody comes back from the provider."""
+    """What must be known again when the browser returns from the provider."""
 
     state: str
-    """Comes back with them: another site cannot finish a sign-in in their name."""
+    """The provider returns it, which prevents another site from completing a sign-in in the user's name."""
     nonce: str
-    """Comes back in what the provider signs: it was signed for this sign-in."""
+    """Returned inside the signed token, which shows that the token was issued for this sign-in."""
     verifier: str
-    """Of PKCE: nobody else can do anything with the code."""
+    """The PKCE verifier, without which the code is useless."""
     at: float
     redirect_url: str
     return_to: str = HOME
     port: int = 0
-    """Of the command that waits on the user's machine; 0 for the web UI."""
+    """Port of the command that is waiting on the user's machine; 0 for the web UI."""
     challenge: str = ""
-    """The command's: see `ticket`."""
+    """The command's challenge; see `Ticket`."""
 
 
 class Ticket(msgspec.Struct, frozen=True, kw_only=True):
-    """What a command on the user's machine exchanges for the session's token."""
+    """A ticket that a command on the user's machine exchanges for the session's token."""
 
     token: str
     challenge: str
-    """SHA-256 of what the command alone knows, for a ticket passes through a browser's address."""
+    """SHA-256 of the command's secret. Needed because the ticket passes through a browser's address bar."""
     until: float
 
 
 class Unusable(Exception):
-    """Was not sealed here, or too long ago."""
+    """The text was not sealed here, or has expired."""
 
 
 def begin(redirect_url: str, return_to: str, now: float, port: int, challenge: str) -> Pending:
-    """A new sign-in."""
+    """Start a new sign-in."""
     return Pending(
         state=secrets.token_urlsafe(32),
         nonce=secrets.token_urlsafe(32),
@@ -67,7 +67,7 @@ def begin(redirect_url: str, return_to: str, now: float, port: int, challenge: s
 
 
 def place(text: str) -> str:
-    """A place of the web UI, for whatever was asked for: nobody is sent elsewhere from here."""
+    """The place in the web UI to return to, or the home page. Never an address outside the web UI."""
     parts = urlsplit(text) if len(text) <= LONGEST_RETURN and _PATH.fullmatch(text) else None
     if parts is None or parts.scheme or parts.netloc or "\\" in text or ".." in parts.path:
         return HOME
@@ -75,19 +75,22 @@ def place(text: str) -> str:
 
 
 def session_id(key: bytes, pending: Pending) -> str:
-    """The session of a sign-in: the same if somebody comes back twice, so that one that ended stays so."""
+    """The id of a sign-in's session.
+
+    It is deterministic, so returning twice cannot reopen a closed session.
+    """
     return hashlib.blake2b(
         pending.state.encode(), key=key[:64], person=b"sign-in-session", digest_size=16
     ).hexdigest()
 
 
 def seal(key: bytes, kept: Pending | Ticket) -> str:
-    """A text that nobody else can make or read."""
+    """Seal a value as text that only the gateways can create or read."""
     return base64url.encode(bytes(_box(key, type(kept)).encrypt(msgspec.json.encode(kept))))
 
 
 def open_pending(key: bytes, text: str, now: float) -> Pending:
-    """Raises `Unusable`."""
+    """Open a sealed sign-in. Raises `Unusable`."""
     found: Pending = _open(key, text, Pending)
     if now - found.at > WITHIN_S:
         raise Unusable
@@ -95,7 +98,7 @@ def open_pending(key: bytes, text: str, now: float) -> Pending:
 
 
 def open_ticket(key: bytes, text: str, verifier: str, now: float) -> Ticket:
-    """Raises `Unusable` also where whoever brings it did not ask for it."""
+    """Open a sealed ticket. Raises `Unusable`, also if the caller is not the one who requested it."""
     found: Ticket = _open(key, text, Ticket)
     if found.until < now or not secrets.compare_digest(found.challenge, challenge_of(verifier)):
         raise Unusable
@@ -103,7 +106,7 @@ def open_ticket(key: bytes, text: str, verifier: str, now: float) -> Ticket:
 
 
 def challenge_of(verifier: str) -> str:
-    """What a command sends ahead of what it knows."""
+    """The challenge that a command sends in advance for its secret verifier."""
     return hashlib.sha256(verifier.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -115,6 +118,6 @@ def _open(key: bytes, text: str, kind: type) -> Any:
 
 
 def _box(key: bytes, kind: type) -> SecretBox:
-    # A key for each kind: none can be shown in place of another.
+    # Each kind has its own key, so that one cannot be presented as another.
     own = hashlib.blake2b(kind.__name__.encode(), key=key[:64], person=b"signing-in", digest_size=32)
     return SecretBox(own.digest())

@@ -1,7 +1,7 @@
-"""The provider: where it is, by which keys it signs, and what it says of somebody. Blocking.
+"""The OpenID Connect provider: its endpoints, its signing keys, and its claims about users. Blocking.
 
-Authlib builds and reads what OAuth 2 and OpenID Connect exchange; joserfc, which is of the same hands, checks
-signatures. What is kept from request to request are the provider's own addresses and keys, for an hour.
+Authlib builds and parses the OAuth 2 and OpenID Connect messages; joserfc, by the same authors, verifies
+signatures. Only the provider's endpoints and keys are cached between requests, for an hour.
 """
 
 from __future__ import annotations
@@ -25,16 +25,18 @@ from services.people.oidc.pending import Pending
 from services.people.oidc.settings import OidcSettings, is_safe, secret_of
 
 KEPT_S = 3600.0
-"""For how long addresses and keys are used without a look at the provider."""
+"""How long endpoints and keys are cached, in seconds."""
 AGAIN_S = 10.0
-"""Keys are asked for again no sooner for a signature by an unknown one."""
+"""Minimum interval between fetches of the keys when a signature uses an unknown key."""
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
-"""Signatures by a key that the provider alone has; of none with a secret, which a public key would do for."""
+"""Asymmetric signatures only. With an algorithm that uses a shared secret, anyone could sign with the public
+key.
+"""
 _CODE = re.compile("[a-z_]{1,64}")
 
 
 class Metadata(msgspec.Struct, frozen=True):
-    """What is used of a provider's discovery document."""
+    """The fields used from the provider's discovery document."""
 
     issuer: str
     authorization_endpoint: str
@@ -45,7 +47,7 @@ class Metadata(msgspec.Struct, frozen=True):
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """What was read of the provider, and when."""
+    """The cached metadata and keys, and when they were fetched."""
 
     metadata: Metadata
     keys: KeySet
@@ -54,7 +56,7 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 class Provider:
-    """One provider of identities."""
+    """An identity provider."""
 
     def __init__(self, settings: OidcSettings, asking: Asking) -> None:
         self._settings, self._asking = settings, asking
@@ -63,10 +65,10 @@ class Provider:
         self._lock = threading.Lock()
 
     def address(self, pending: Pending) -> str:
-        """Where to send a browser that wants to sign in; raises `ProviderAway`."""
+        """The URL to which to send a browser to sign in. Raises `ProviderAway`."""
         metadata = self._known().metadata
         if not is_safe(metadata.authorization_endpoint):
-            raise ProviderAway("the provider names an address to sign in at that is not https://")
+            raise ProviderAway("the provider's sign-in address is not https://")
         url, _ = self._client(metadata, pending).create_authorization_url(
             metadata.authorization_endpoint,
             state=pending.state,
@@ -76,7 +78,7 @@ class Provider:
         return str(url)
 
     def claims(self, pending: Pending, code: str, now: float) -> dict[str, Any]:
-        """What the provider says of whoever came back with a code.
+        """The provider's claims about the user who returned with a code.
 
         Raises `NotProven` or `ProviderAway`.
         """
@@ -88,7 +90,7 @@ class Provider:
         except OAuth2Error as error:
             raise NotProven(f"the provider refuses: {_coded(error.error)}") from error
         except ValueError as error:
-            raise ProviderAway("what the provider answers is no token") from error
+            raise ProviderAway("the provider's answer is not a token") from error
         claims = self._signed(token.get("id_token"), pending, now)
         return claims | self._more(metadata, claims, token.get("access_token"))
 
@@ -122,23 +124,23 @@ class Provider:
         except NotProven:
             raise
         except (JoseError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise NotProven(f"the provider's ID token is not good: {_reason(error)}") from error
+            raise NotProven(f"the provider's ID token is not valid: {_reason(error)}") from error
         if not isinstance(claims["sub"], str) or not 0 < len(claims["sub"]) <= 255:
-            raise NotProven("the provider's ID token is not good: 'sub' is no name")
+            raise NotProven("the provider's ID token is not valid: 'sub' is not a valid name")
         return dict(claims)
 
     def _verified(self, text: str, header: Any) -> dict[str, Any]:
-        """The claims of a token, by whichever of the provider's keys signed it."""
+        """The claims of a token, verified with whichever of the provider's keys signed it."""
         for fresh in (False, True):
             for key in _candidates(self._known(fresh=fresh).keys, header):
                 try:
                     return dict(jwt.decode(text, key, algorithms=list(ALGORITHMS)).claims)
                 except (JoseError, ValueError, TypeError):
                     continue
-        raise NotProven("the provider's ID token is not good: none of the provider's keys signed it")
+        raise NotProven("the provider's ID token is not valid: none of the provider's keys signed it")
 
     def _more(self, metadata: Metadata, claims: dict[str, Any], token: Any) -> dict[str, Any]:
-        """Claims that some providers say only when asked for them."""
+        """Claims that some providers only return from their userinfo endpoint."""
         known = self._settings
         wanted = (known.oidc_username_claim, known.oidc_display_name_claim, known.oidc_groups_claim)
         missing = [name for name in (*wanted, "email_verified") if name not in claims]
@@ -163,7 +165,7 @@ class Provider:
         try:
             metadata = msgspec.convert(self._asking.get(url).record(), Metadata)
         except msgspec.ValidationError as error:
-            raise ProviderAway(f"the provider's metadata at {url} is not whole: {error}") from error
+            raise ProviderAway(f"the provider's metadata at {url} is incomplete: {error}") from error
         if metadata.issuer != issuer:
             raise ProviderAway(
                 f"the provider at {issuer} calls itself '{metadata.issuer[:200]}': "
@@ -172,7 +174,7 @@ class Provider:
         try:
             keys = KeySet.import_key_set(self._asking.get(metadata.jwks_uri).record())  # type: ignore[arg-type]
         except (JoseError, ValueError, TypeError, KeyError, AttributeError) as error:
-            raise ProviderAway(f"the provider's answer at {metadata.jwks_uri} are no keys") from error
+            raise ProviderAway(f"the provider's answer at {metadata.jwks_uri} is not a key set") from error
         return Kept(metadata, keys, now)
 
 
@@ -192,7 +194,7 @@ def _candidates(keys: KeySet, header: Any) -> Iterable[Key]:
 
 
 def _coded(said: Any) -> str:
-    """What a provider says, if it is one of the words that the standards have for it."""
+    """The provider's error code, if it has the form that the standards define."""
     return said if isinstance(said, str) and _CODE.fullmatch(said) else "it does not say why"
 
 

@@ -1,4 +1,4 @@
-"""What an operator says of the provider that people sign in with."""
+"""The settings of the OpenID Connect provider."""
 
 from __future__ import annotations
 
@@ -15,42 +15,42 @@ LONGEST_GROUP = 128
 
 @dataclass(frozen=True)
 class OidcSettings(ReachSettings):
-    """Of one provider; without an issuer there is none."""
+    """Settings of one provider. Without an issuer there is none."""
 
     oidc_issuer: str = ""
-    """Address of the provider, as it says itself in its discovery document. Empty: no single sign-on."""
+    """The provider's issuer, exactly as in its discovery document. Empty: no single sign-on."""
     oidc_name: str = "Single sign-on"
-    """What the button of the sign-in page says."""
+    """The label of the button on the sign-in page."""
     oidc_client_id: str = ""
-    """By which the provider knows this cluster."""
+    """This cluster's client id at the provider."""
     oidc_client_secret: str = ""
-    """Empty for a public client, which proves itself by PKCE alone."""
+    """The client's secret. Empty for a public client, which relies on PKCE alone."""
     oidc_client_secret_file: Path | None = None
-    """File that holds the secret instead."""
+    """File that holds the client's secret instead."""
     oidc_redirect_url: str = ""
-    """Where the provider sends people back, as registered there. Empty: made of the address they use."""
+    """The redirect URL registered at the provider. Empty: derived from the address that the user visits."""
     oidc_scopes: str = "openid profile email"
-    """What is asked for, with blanks; providers often want one more for groups."""
+    """The requested scopes, separated by blanks. Providers often need another one for groups."""
     oidc_username_claim: str = "preferred_username"
-    """What a user is called here who signs in for the first time."""
+    """The claim that names a new user at their first sign-in."""
     oidc_display_name_claim: str = "name"
-    """Which claim holds the name that is shown of somebody."""
+    """The claim with the user's display name."""
     oidc_groups_claim: str = "groups"
-    """Which claim lists the groups of somebody."""
+    """The claim with the user's groups."""
     oidc_allowed_groups: str = ""
-    """Who is in none of these groups, with commas, may not sign in; empty: everybody may."""
+    """Comma-separated groups; only their members may sign in. Empty: everyone may."""
     oidc_admin_groups: str = ""
-    """Members of one of these are administrators, others are not; empty: that is decided here."""
+    """Comma-separated groups whose members, and only they, are administrators. Empty: managed here."""
     oidc_groups: str = ""
-    """Groups of the cluster that the provider fills, with commas: `name`, or `name there=name here`."""
+    """Comma-separated groups here that the provider fills: `name`, or `name there=name here`."""
     oidc_provision: bool = True
-    """Whether who has no account is given one when they first sign in."""
+    """Whether a user without an account gets one at their first sign-in."""
     oidc_leeway_s: float = 60.0
-    """By how much the provider's clock may differ from ours."""
+    """Maximum difference between the provider's clock and ours, in seconds."""
 
 
 def checked(settings: OidcSettings) -> OidcSettings | None:
-    """The settings, if there is a provider; raises `BadSettings` where they do not fit together."""
+    """The settings, or None without a provider. Raises `BadSettings` if they are inconsistent."""
     if not settings.oidc_issuer:
         return None
     if not settings.oidc_client_id:
@@ -63,12 +63,12 @@ def checked(settings: OidcSettings) -> OidcSettings | None:
     for name in ("oidc_issuer", "oidc_redirect_url"):
         url = getattr(settings, name)
         if url and not is_safe(url):
-            raise BadSettings(f"STEADFAST_{name.upper()}='{url}' is no https:// address")
+            raise BadSettings(f"STEADFAST_{name.upper()}='{url}' is not an https:// address")
     return settings
 
 
 def is_safe(url: str) -> bool:
-    """Whether nobody in between reads what is sent there: HTTPS, or this machine itself."""
+    """Whether traffic to the URL cannot be read on the way: HTTPS, or this machine itself."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname or "", parts.port
@@ -78,7 +78,7 @@ def is_safe(url: str) -> bool:
 
 
 def secret_of(settings: OidcSettings) -> str:
-    """The client's secret; raises `BadSettings`."""
+    """The client's secret. Raises `BadSettings`."""
     path = settings.oidc_client_secret_file
     if path is None:
         return settings.oidc_client_secret
@@ -89,11 +89,11 @@ def secret_of(settings: OidcSettings) -> str:
 
 
 def groups_of(text: str) -> frozenset[str]:
-    """The groups that a setting lists."""
+    """The groups listed in a setting."""
     return frozenset(listed(text))
 
 
 def mapping_of(text: str) -> list[tuple[str, str]]:
-    """Pairs of a group at the provider and the group here that its members are in."""
+    """Pairs of a group at the provider and the group here that its members join."""
     pairs = (one.rpartition("=") for one in listed(text))
     return [((there or here).strip(), here.strip()) for there, _, here in pairs]
