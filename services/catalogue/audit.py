@@ -1,4 +1,4 @@
-"""Who did what: a row for each event that came of a command of somebody, kept beside the fold."""
+"""The audit log: a row for each event caused by a person's command, kept beside the fold."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ AUDIT = sa.Table(
 )
 ACTOR = "user:"
 PROGRAMS = {"", "configuration", "scheduler", "metrics"}
-"""Parts of the platform that command others, and what nobody asked for by name."""
+"""Actors that are parts of the platform, and the empty name of commands by nobody in particular."""
 NOBODYS_DOING = ("trial.", "gateway.allocation.", "gateway.session.renewed")
-"""What scripts state through the REST API, and what comes along with what was asked for."""
+"""Events stated by scripts through the REST API, and side effects of other requests."""
 CREATIONS = "creation"
-"""What each owner remembers of requests with an `Idempotency-Key`: what was made has an entry of its own."""
+"""Owners' records of requests with an `Idempotency-Key`. The created thing has an entry of its own."""
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which rows are wanted."""
+    """Selects rows of the audit log."""
 
     users: tuple[str, ...] = ()
-    """Names; none: everybody's."""
+    """User names; empty for all users."""
     event: str = ""
-    """What the name of the event begins with, such as `searcher.experiment`."""
+    """Prefix of the event's name, such as `searcher.experiment`."""
     about: str = ""
-    """Such as `experiment 7`."""
+    """The thing that the event is about, such as `experiment 7`."""
     since: float | None = None
     until: float | None = None
 
 
 def rows(events: Iterable[Recorded]) -> list[dict[str, Any]]:
-    """The rows of those events that are somebody's doing. No row holds more of an event than its sentence."""
+    """The rows of those events that people caused. A row contains no more of an event than its sentence."""
     return [_row(one) for one in events if _is_somebodys(one)]
 
 
@@ -77,7 +77,7 @@ def _row(recorded: Recorded) -> dict[str, Any]:
 def newest(
     connection: sa.Connection, wanted: Filter, limit: int, before: int | None = None
 ) -> list[dict[str, Any]]:
-    """Rows before a position, the newest first."""
+    """Rows before a position, newest first."""
     table = AUDIT.c
     query = sa.select(AUDIT).where(*_conditions(wanted)).order_by(table.position.desc()).limit(limit)
     query = query if before is None else query.where(table.position < before)
@@ -85,7 +85,7 @@ def newest(
 
 
 def following(connection: sa.Connection, wanted: Filter, limit: int, after: int) -> list[dict[str, Any]]:
-    """Rows behind a position, the oldest first."""
+    """Rows after a position, oldest first."""
     table = AUDIT.c
     query = sa.select(AUDIT).where(*_conditions(wanted), table.position > after)
     found = connection.execute(query.order_by(table.position).limit(limit))

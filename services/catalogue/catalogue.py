@@ -1,4 +1,4 @@
-"""What the gateway knows of itself: records folded from the log, and lists of them."""
+"""The gateway's read side: records folded from the log, and lists of them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from services.kit.snapshot_store import DatabaseSaver
 
 T = TypeVar("T")
 BEHIND_S = 5.0
-"""For so long an answer waits for a replica that is behind; then it shows what is known here."""
+"""How long an answer waits for a replica that is behind, before it shows what is known here."""
 
 
 class Catalogue:
-    """The read side: `state` for records by id, `read` for lists."""
+    """The read side: `state` holds records by id, and `read` reads lists."""
 
     def __init__(
         self, runner: Runner[State], saver: DatabaseSaver, database: Database, newest: Newest
@@ -41,20 +41,20 @@ class Catalogue:
 
     @property
     def state(self) -> State:
-        """Everything that is folded by now; changes under your hands at the next await."""
+        """The current folded state. It may change at every await."""
         return self._runner.state
 
     @property
     def position(self) -> int:
-        """Up to where CONTROL is folded."""
+        """The position in CONTROL up to which events are folded."""
         return self._runner.positions[subjects.CONTROL]
 
     async def catch_up(self) -> bool:
-        """Wait until records show all that anybody has been told by now, at whichever replica.
+        """Wait until records include everything that any replica has acknowledged so far.
 
-        Returns whether they do. While the broker does not answer, nobody is told of anything new. A replica
-        that stays behind for `BEHIND_S`, as its page of health says, shows what it knows: how else would
-        anybody help it?
+        Returns whether they do. While the broker does not answer, nothing new is acknowledged. A replica that
+        stays behind for longer than `BEHIND_S`, which its health page reports, answers with what it knows, so
+        that the cluster can still be inspected.
         """
         end = await self._newest.position()
         try:
@@ -64,45 +64,45 @@ class Catalogue:
         return end > 0
 
     async def reach(self, position: int) -> None:
-        """Wait until records and lists show CONTROL up to `position`; raises `Refused` after a while."""
+        """Wait until records and lists include CONTROL up to `position`. Raises `Refused` after a timeout."""
         await self._saver.reach(position)
 
     async def reach_stated(self, position: int) -> None:
-        """Wait until records and lists show what was stated in WITNESS up to `position`; raises `Refused`."""
+        """Wait until records and lists include WITNESS up to `position`. Raises `Refused` after a timeout."""
         await self._runner.reach(position, stream=subjects.WITNESS)
         await self._saver.reach(self.position)
 
     async def read(self, work: Callable[[sa.Connection], T]) -> T:
-        """Read lists, in a thread of the database; they show no less than the records do, and no more."""
+        """Read lists in a database thread. They are consistent with the records."""
         await self._saver.reach(self.position)
         found, position = await self._database.read(lambda c: (work(c), self._saver.stored(c)))
-        # Another gateway that shares the database may be ahead.
+        # Another gateway that shares the database may be ahead of this one.
         await self._runner.reach(position)
         return found
 
     async def until(self, fact: Fact) -> None:
-        """Wait until a fact holds, looking whenever one of its records is folded."""
+        """Wait until a fact holds, checked whenever one of its records is folded."""
         await self.waiting.until(fact)
 
     def experiment(self, id: int) -> Experiment:
-        """Raises `Refused` (not found)."""
+        """The experiment with this id. Raises `Refused` (not found)."""
         return _get(self.state.experiments, "experiment", id)
 
     def submission(self, id: int) -> Submission:
-        """What was submitted for an experiment."""
+        """The submission of an experiment. Raises `Refused` (not found)."""
         return _get(self.state.submissions, "experiment", id)
 
     def trial(self, id: int) -> Trial:
-        """Raises `Refused` (not found)."""
+        """The trial with this id. Raises `Refused` (not found)."""
         return _get(self.state.trials, "trial", id)
 
     def trial_of_task(self, task_id: str) -> Trial | None:
-        """The trial that a task belongs to; None for tasks of other kinds."""
+        """The trial of a task; None for other kinds of tasks."""
         id = self.state.task_trials.get(task_id)
         return self.state.trials[id] if id is not None else None
 
     def checkpoint(self, uuid: str) -> Checkpoint:
-        """Raises `Refused` (not found)."""
+        """The checkpoint with this id. Raises `Refused` (not found)."""
         return _get(self.state.checkpoints, "checkpoint", uuid)
 
 

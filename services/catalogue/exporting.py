@@ -1,4 +1,4 @@
-"""Reports as a table to take away: a row per report, a column per metric."""
+"""Exports reports as a table with one row per report and one column per metric."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from det_contracts.reports import is_training
 from services.catalogue.peers import Report
 
 FIXED = ("trial_id", "run", "group", "batches", "time")
-"""What each row begins with; `time` is in seconds since the epoch, UTC."""
+"""The first columns; `time` is in seconds since the epoch, UTC."""
 Pages = AsyncIterator[list[Report]]
 Columns = Mapping[str, bool]
-"""Metric name -> whether all its values are numbers."""
+"""By metric name: whether all its values are numbers."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """A way to write a table."""
+    """A file format for tables."""
 
     suffix: str
     media_type: str
@@ -32,7 +32,7 @@ class Form:
 
 
 def form(name: str) -> Form:
-    """The form of that name; raises `Refused` for an unknown one, or one that lacks its library."""
+    """The format with this name. Raises `Refused` if it is unknown or its library is not installed."""
     if name not in FORMS:
         raise invalid(f"format must be one of {', '.join(FORMS)}, not '{name}'")
     if name == "parquet" and importlib.util.find_spec("pyarrow") is None:
@@ -42,7 +42,7 @@ def form(name: str) -> Form:
 
 
 def columns(summary: Mapping[str, Any], group: str | None) -> Columns:
-    """The metrics of one group, or of all but profiles, by a trial's statistics."""
+    """The metrics of one group, or of all groups but profiles, according to a trial's statistics."""
     found: dict[str, bool] = {}
     for kind, metrics in summary.items():
         for name, statistics in metrics.items() if _is_asked(kind, group) else ():
@@ -82,7 +82,10 @@ def _taken(text: io.StringIO) -> str:
 
 
 async def _parquet(columns: Columns, pages: Pages) -> AsyncIterator[bytes]:
-    """Numbers as doubles; a metric with anything else in it as JSON text."""
+    """Write Parquet, with numbers as doubles.
+
+    Metrics that have other values, too, are written as JSON text.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -110,7 +113,7 @@ def _array(pa: Any, values: list[Any], numeric: bool) -> Any:
 
 
 def _double(value: Any) -> float | None:
-    # What was reported since the statistics were asked for may be anything.
+    # A report that arrived after the statistics were read may contain anything.
     try:
         return float(value)
     except (TypeError, ValueError):
@@ -118,7 +121,7 @@ def _double(value: Any) -> float | None:
 
 
 class _Sink:
-    """A file that is taken away while it grows."""
+    """A file-like object whose content is taken out while it is being written."""
 
     closed = False
 
@@ -127,20 +130,20 @@ class _Sink:
         self._size = 0
 
     def write(self, data: Any) -> int:
-        """Keep some bytes."""
+        """Buffer some bytes."""
         self._kept.append(bytes(data))
         self._size += len(self._kept[-1])
         return len(self._kept[-1])
 
     def tell(self) -> int:
-        """How much has been written in all."""
+        """The total number of bytes written."""
         return self._size
 
     def flush(self) -> None:
         """Nothing to do."""
 
     def take(self) -> bytes:
-        """What was written and not taken yet."""
+        """Take out what was written since the last call."""
         found, self._kept = b"".join(self._kept), []
         return found
 

@@ -1,4 +1,4 @@
-"""The cluster's log for people: what was decided and seen, in words, one line for each event."""
+"""The cluster's log for people: decisions and observations, with one sentence per event."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from services.why.sentences import words
 async def entries(
     journal: Log, catalogue: Catalogue, *, offset: int, limit: int, follow: bool
 ) -> AsyncIterator[list[dict[str, Any]]]:
-    """Entries from the `offset`-th on, `limit` at most, 0 for all; a negative offset counts from the end.
+    """At most `limit` entries (0 for all) from the `offset`-th on; a negative offset counts from the end.
 
-    With `follow` it goes on with what comes.
+    With `follow`, new entries are returned as they arrive.
     """
     try:
         first, last = await journal.bounds(subjects.CONTROL)

@@ -1,4 +1,4 @@
-"""Single reports and parts of them, as the metrics service has them."""
+"""Queries for single reports, or parts of them, to the metrics service."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from services.catalogue.peers import Peers, Report
 
 
 async def report_count(peers: Peers, trial_id: int, group: str | None) -> int:
-    """How many reports of a trial count, without profiles unless named; `Refused` while metrics is away."""
+    """The number of a trial's reports, without profiles unless `group` names one.
+
+    Raises `Refused` while the metrics service is unavailable.
+    """
     query = queries.ReportWindow(trial_id=trial_id, group=group, profiled=False)
     return int((await peers.ask(query))["total"])
 
 
 async def report_window(peers: Peers, trial_id: int, group: str | None, start: int, end: int) -> list[Report]:
-    """Reports by their places in order of steps, from `start` to `end`, exclusive; profiles as counted."""
+    """Reports from place `start` to `end`, exclusive, ordered by steps and counted as in `report_count`."""
     found: list[Report] = []
     while start < end:
         query = queries.ReportWindow(
@@ -30,7 +33,7 @@ async def report_window(peers: Peers, trial_id: int, group: str | None, start: i
 
 
 async def report_at(peers: Peers, trial_id: int, run: int, group: str, steps: int) -> Report | None:
-    """What a run reported at one step; None when it reported nothing there."""
+    """A run's report at one step; None if there is none."""
     before = (trial_id, run, steps - 1, 2**62)
     query = queries.Reports(trial_ids=[trial_id], group=group, after=before, limit=1)
     found = msgspec.convert((await peers.ask(query))["rows"], list[Report])

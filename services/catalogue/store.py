@@ -1,4 +1,4 @@
-"""The catalogue's tables: what lists are filtered and sorted by. The records themselves are in the fold."""
+"""The tables by which lists are filtered and sorted. The records themselves are in the folded state."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ UNREADABLE = sa.Table(
     sa.Column("subject", sa.String, nullable=False),
     sa.Column("reason", sa.String, nullable=False),
 )
-"""Messages of CONTROL that nobody can read."""
+"""Messages of CONTROL that cannot be decoded."""
 
 
 def project(connection: sa.Connection, records: Mapping[Key, Any], events: Sequence[Recorded]) -> None:
-    """Write the rows of all records that changed."""
+    """Write the rows of all changed records."""
     for kind, (table, columns) in _LISTS.items():
         changed = [record for (of, _), record in records.items() if of == kind and record is not None]
         upsert(connection, table, [row(columns, record) for record in changed])
@@ -43,13 +43,13 @@ def project(connection: sa.Connection, records: Mapping[Key, Any], events: Seque
 
 
 def empty(connection: sa.Connection) -> None:
-    """Take all rows out: they are written again from the log."""
+    """Delete all rows, so that they can be rewritten from the log."""
     for table in (EXPERIMENTS, TRIALS, CHECKPOINTS, UNREADABLE, audit.AUDIT, runs.RUNS):
         connection.execute(sa.delete(table))
 
 
 def unreadable(connection: sa.Connection, limit: int) -> list[dict[str, Any]]:
-    """The newest messages of CONTROL that nobody can read: position, subject, reason."""
+    """The newest undecodable messages of CONTROL: position, subject and reason."""
     newest = sa.select(UNREADABLE).order_by(UNREADABLE.c.position.desc()).limit(limit)
     return [dict(row) for row in connection.execute(newest).mappings()]
 

@@ -142,7 +142,7 @@ def _newest_of_run(
 
 
 def _ended_run(history: History, recorded: Recorded) -> Links:
-    """The end of an allocation came of its exits; of one that never ran, of who no longer wanted it."""
+    """An allocation ended because its processes exited or, if it never ran, because it became unnecessary."""
     lost = (scheduler.WorkerLost,) if recorded.event.outcome == "worker_lost" else ()
     types = (worker.AllocationExited, searcher.StopRequested, *lost)
     id = recorded.event.allocation_id

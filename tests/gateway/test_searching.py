@@ -98,7 +98,7 @@ def test_archived_ones_are_left_out_on_demand(three):
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        ("{", "this is no JSON"),
+        ("{", "this is not valid JSON"),
         ("[]", "a JSON object is expected"),
         (json.dumps(group("and", leaf("name", "like", "x"))), "operator must be one of"),
         (json.dumps(group("nor", leaf("name", "=", "x"))), "conjunction must be and or or"),

@@ -44,8 +44,12 @@ def test_published_clients_look_a_whole_name_up(filed):
 
 
 def test_names_are_given_once(filed):
-    assert "a workspace named 'vision' exists already" in filed.refused(409, "POST", "/api/v1/workspaces", {"name": "vision"})
-    assert "a project named" in filed.refused(409, "POST", "/api/v1/workspaces/2/projects", {"name": "Digits"})
+    assert "a workspace named 'vision' exists already" in filed.refused(
+        409, "POST", "/api/v1/workspaces", {"name": "vision"}
+    )
+    assert "a project named" in filed.refused(
+        409, "POST", "/api/v1/workspaces/2/projects", {"name": "Digits"}
+    )
     assert "needs a name" in filed.refused(400, "POST", "/api/v1/workspaces", {})
     assert "needs a name" in filed.refused(400, "POST", "/api/v1/workspaces/2/projects", {"name": " "})
     assert filed.post("/api/v1/workspaces/1/projects", {"name": "Digits"})["project"]["id"] == 3

@@ -1,4 +1,4 @@
-"""What the log says of everything that people look at."""
+"""The folded state of everything that lists and pages show."""
 
 from services.catalogue.domain.fold import evolve
 from services.catalogue.domain.state import (

@@ -1,4 +1,4 @@
-"""Allocations in the catalogue, and what they mean for how trials and experiments are shown."""
+"""Folds events about allocations, and their effect on the displayed states of trials and experiments."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ replace = msgspec.structs.replace
 
 
 def requested(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A trial wants slots."""
+    """A trial requested slots for a run."""
     event: searcher.RunRequested = recorded.event
     known = state.trials[event.trial_id]
     warm = event.checkpoint if event.run == 1 else known.warm_start
@@ -52,7 +52,7 @@ def requested(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def opened(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A script outside of the cluster runs a trial; the run before it, if any, is over."""
+    """A script outside the cluster started a run. A previous run of the trial ends."""
     event: searcher.RunOpened = recorded.event
     known = state.trials[event.trial_id]
     yield from closed(state, known, recorded.at, "a newer run of the trial was started")
@@ -90,9 +90,9 @@ def opened(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def closed(state: State, known: Trial, at: float, reason: str, *, stopped: bool = False) -> Iterable[Key]:
-    """The run of an unmanaged trial is over, if there is one: no scheduler says so.
+    """End the current run of an unmanaged trial, for which no scheduler reports the end.
 
-    Whose script was `stopped` by a person shall hear of it when it asks.
+    With `stopped`, a person stopped the trial, and its script is told to leave when it asks.
     """
     id = known.allocation_id
     if id is None or id not in state.live or not state.experiments[known.experiment_id].unmanaged:
@@ -105,7 +105,7 @@ def closed(state: State, known: Trial, at: float, reason: str, *, stopped: bool 
 
 
 def submitted(state: State, recorded: Recorded) -> Iterable[Key]:
-    """Somebody's own task wants slots."""
+    """A user's task was submitted and requests slots."""
     event: scheduler.TaskSubmitted = recorded.event
     state.tasks[event.task_id] = OwnTask(
         id=event.task_id,
@@ -137,7 +137,7 @@ def submitted(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def task_forgotten(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A task ended long ago."""
+    """A task that ended long ago was forgotten."""
     id = recorded.event.task_id
     run = state.allocations.get(ids.allocation_id(id, 1))
     if run is not None:
@@ -147,7 +147,7 @@ def task_forgotten(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def deletion_opened(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A task shall delete checkpoints: it is listed while it waits, too."""
+    """A deletion task was requested. It is listed while it waits, too."""
     event: checkpoints.DeletionRequested = recorded.event
     yield from open_allocation(
         state,
@@ -167,7 +167,7 @@ def deletion_opened(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def served(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A task answers HTTP."""
+    """A task serves HTTP."""
     event: gateway.Served = recorded.event
     known = state.tasks.get(ids.task_of(event.allocation_id))
     if known is not None:
@@ -176,7 +176,7 @@ def served(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def assigned(state: State, recorded: Recorded) -> Iterable[Key]:
-    """Slots are held."""
+    """An allocation got slots."""
     event: scheduler.AllocationAssigned = recorded.event
     if event.allocation_id not in state.allocations:
         yield from open_allocation(
@@ -202,7 +202,7 @@ def assigned(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def started(state: State, recorded: Recorded) -> Iterable[Key]:
-    """The process of one member runs."""
+    """One member's process started."""
     event: worker.AllocationStarted = recorded.event
     known = state.allocations.get(event.allocation_id)
     if known is None or known.ended_at is not None or event.worker_id in known.there:
@@ -220,7 +220,7 @@ def started(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def asked_to_leave(state: State, recorded: Recorded) -> Iterable[Key]:
-    """Its script shall save and leave."""
+    """The allocation was asked to save a checkpoint and leave."""
     known = state.allocations.get(recorded.event.allocation_id)
     if known is not None:
         state.allocations[known.id] = replace(known, asked_to_leave=True)
@@ -228,7 +228,7 @@ def asked_to_leave(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def gather_joined(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A member gave its share of an all-gather."""
+    """A member contributed its share to an all-gather."""
     event: gateway.GatherJoined = recorded.event
     if event.allocation_id not in state.live:
         return
@@ -237,7 +237,7 @@ def gather_joined(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def ended(state: State, recorded: Recorded) -> Iterable[Key]:
-    """Every member is gone."""
+    """All members of an allocation have exited."""
     event: scheduler.AllocationEnded = recorded.event
     known = state.allocations.get(event.allocation_id)
     if known is None or known.ended_at is not None:
@@ -250,7 +250,7 @@ def ended(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def _show(state: State, allocation_id: str, old: Phase, new: Phase) -> Iterable[Key]:
-    """Count an allocation of a trial under its new phase."""
+    """Move an allocation's count, and its trial's phase, from the old phase to the new one."""
     allocation = state.allocations[allocation_id]
     if allocation.trial_id is None:
         return

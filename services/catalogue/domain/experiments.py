@@ -1,4 +1,4 @@
-"""Experiments in the catalogue."""
+"""Folds events about experiments."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ SEVERITY: tuple[Life, ...] = (
     "STOPPING_KILLED",
     "STOPPING_ERROR",
 )
-"""Stopping states only get more severe (scheduling spec, 8.3)."""
+"""States by severity. Stopping states only become more severe (scheduling spec, 8.3)."""
 
 
 def created(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A configuration was accepted."""
+    """An experiment was created."""
     event: searcher.ExperimentCreated = recorded.event
     id, config = event.experiment_id, event.config
     state.submissions[id] = Submission(
@@ -56,7 +56,7 @@ def created(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def moved(state: State, recorded: Recorded) -> Iterable[Key]:
-    """An experiment changed its state, and with it the state that its open trials are in."""
+    """An experiment changed its state, which also affects the state of its open trials."""
     event = recorded.event
     id = event.experiment_id
     to = _target(event)
@@ -68,13 +68,13 @@ def moved(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def archived(state: State, recorded: Recorded) -> Iterable[Key]:
-    """Out of the usual lists, or back in them."""
+    """An experiment was archived or unarchived."""
     event: searcher.ExperimentArchived = recorded.event
     return put_experiment(state, replace(state.experiments[event.experiment_id], archived=event.archived))
 
 
 def revised(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A person changed what may change while it lives."""
+    """A person changed an experiment."""
     event: searcher.ExperimentRevised = recorded.event
     known = state.experiments[event.experiment_id]
     given = event.changes
@@ -90,7 +90,7 @@ def revised(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def job_changed(state: State, recorded: Recorded) -> Iterable[Key]:
-    """The scheduler changed its share or its place."""
+    """The scheduler changed a job's share, pool or place in the queue."""
     event: scheduler.JobChanged = recorded.event
     known = state.experiments.get(event.experiment_id)
     if known is None:
@@ -105,14 +105,14 @@ def job_changed(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def deleting(state: State, recorded: Recorded) -> Iterable[Key]:
-    """All of it shall go."""
+    """The deletion of an experiment was requested."""
     event: searcher.ExperimentDeleting = recorded.event
     known = state.experiments[event.experiment_id]
     return put_experiment(state, replace(known, state="DELETING", reason=event.reason))
 
 
 def deleted(state: State, recorded: Recorded) -> Iterable[Key]:
-    """It is gone, or could not be deleted."""
+    """An experiment was deleted, or its deletion failed."""
     event: searcher.ExperimentDeleted = recorded.event
     known = state.experiments[event.experiment_id]
     if event.state != "DELETED":
@@ -122,7 +122,7 @@ def deleted(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def trials_deleted(state: State, recorded: Recorded) -> Iterable[Key]:
-    """Some of its trials are gone."""
+    """Some trials of an experiment were deleted."""
     for id in recorded.event.trial_ids:
         if id in state.trials:
             yield from drop_trial(state, id)
@@ -142,7 +142,7 @@ def _target(event: object) -> Life:
 
 
 def shown(trial: Trial, experiment: Life, reason: str) -> Trial:
-    """A trial with the state it is in, all told; `reason` is why its experiment is in its own."""
+    """A trial with its effective state. `reason` is the reason for the experiment's state."""
     if trial.own in TERMINAL or experiment in TERMINAL:
         return trial
     effective = max(trial.own, experiment, key=SEVERITY.index)
@@ -152,7 +152,7 @@ def shown(trial: Trial, experiment: Life, reason: str) -> Trial:
 
 
 def moved_to(state: State, recorded: Recorded) -> Iterable[Key]:
-    """It is filed under another project."""
+    """An experiment was moved to another project."""
     event: gateway.ExperimentMoved = recorded.event
     known = state.experiments.get(event.experiment_id)
     if known is not None:

@@ -1,4 +1,4 @@
-"""How each event changes the catalogue. What a person cannot look at passes by."""
+"""Maps each event to the function that folds it. Events without an effect on lists or pages are ignored."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Fold = Callable[[State, Recorded], Iterable[Key]]
 
 
 def evolve(state: State, recorded: Recorded) -> Iterable[Key]:
-    """Fold one event; returns the records that it replaced."""
+    """Fold one event; return the keys of the changed records."""
     fold = _FOLDS.get(type(recorded.event))
     return list(fold(state, recorded)) if fold is not None else ()
 

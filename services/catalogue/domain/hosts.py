@@ -1,4 +1,4 @@
-"""Workers in the catalogue."""
+"""Folds events about workers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ replace = msgspec.structs.replace
 
 
 def registered(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A worker is there, or back: switched as it was."""
+    """A worker registered. One that returns keeps its switches."""
     event: worker.WorkerRegistered = recorded.event
     here = state.workers.get(event.worker_id)
     if here is not None and worker.takes_over(event, here.instance, here.host):
@@ -50,14 +50,14 @@ def gone(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def forgotten(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A worker has been away for long."""
+    """A worker that was away for long was forgotten."""
     id = recorded.event.worker_id
     if state.away.pop(id, None) is not None:
         yield "away", id
 
 
 def switched(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A person opened or closed a worker."""
+    """A worker was enabled or disabled."""
     event: scheduler.WorkerSwitched = recorded.event
     known = state.workers.get(event.worker_id)
     if known is not None:
@@ -66,7 +66,7 @@ def switched(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def slot_switched(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A person opened or closed a slot."""
+    """A slot was enabled or disabled."""
     event: scheduler.SlotSwitched = recorded.event
     known = state.workers.get(event.worker_id)
     if known is not None:

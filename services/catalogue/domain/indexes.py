@@ -1,4 +1,4 @@
-"""What records are looked up by; each index knows of what is loaded, and loads what it is asked about."""
+"""Indexes of the loaded records. A lookup in an index loads the records it concerns."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from services.kit.sorted_keys import Key as Place
 from services.kit.sorted_keys import LoadingKeys, SortedKeys
 
 OF_ROOTS = ("trials", "validations", "checkpoints", "allocations")
-"""The tables whose records come and go with an experiment, and stand in indexes."""
+"""The indexed tables whose records are paged out and in with their experiment."""
 
 
 def index(state: State) -> None:
-    """Make all indexes from the records that are loaded."""
+    """Build all indexes from the loaded records."""
     for name in ("trials_of", "open_trials", "ranked_trials", "chores", "runs_of"):
         setattr(state, name, LoadingKeys(state.load))
     for name in ("ranked", "reached", "saved", "saved_at"):
@@ -41,7 +41,7 @@ def _load_task(state: State, task_id: str) -> bool:
 
 
 def enter(state: State, keys: Collection[Key]) -> None:
-    """Enter loaded records into the indexes."""
+    """Add loaded records to the indexes."""
     for key in keys:
         for known, place in _places(state, key):
             known.add(*place)
@@ -50,7 +50,7 @@ def enter(state: State, keys: Collection[Key]) -> None:
 
 
 def leave(state: State, keys: Collection[Key]) -> None:
-    """Take loaded records out of the indexes."""
+    """Remove records from the indexes."""
     for key in keys:
         for known, place in _places(state, key):
             known.discard(*place)
@@ -83,23 +83,23 @@ def _places(state: State, key: Key) -> Iterator[tuple[SortedKeys, Place]]:
 
 
 def open_place(trial: Trial) -> Place | None:
-    """Where a trial stands that has not ended."""
+    """A trial's key in the index of open trials; None if it has ended."""
     return (trial.experiment_id, trial.id) if trial.own not in TERMINAL else None
 
 
 def ranked_place(state: State, trial: Trial) -> Place | None:
-    """Where a trial stands among those of its experiment by its best metric."""
+    """A trial's key in the ranking of its experiment by best metric; None without a metric."""
     if trial.best is None:
         return None
     return trial.experiment_id, signed(state.experiments[trial.experiment_id], trial.best.metric), trial.id
 
 
 def score(state: State, one: Validation) -> Place:
-    """Where a validation stands among those of its trial."""
+    """A validation's key in the ranking of its trial's validations."""
     experiment = state.experiments[state.trials[one.trial_id].experiment_id]
     return one.trial_id, signed(experiment, one.metric), one.run, one.steps
 
 
 def signed(experiment: Experiment, metric: float) -> float:
-    """A metric so that smaller is better."""
+    """The metric, negated if larger is better, so that the smallest is the best."""
     return metric if experiment.smaller_is_better else -metric

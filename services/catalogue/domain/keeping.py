@@ -1,4 +1,4 @@
-"""The only places where a record that an index knows of is put or dropped, so that no index goes wrong."""
+"""The only functions that store or drop indexed records, so that the indexes stay consistent."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ replace = msgspec.structs.replace
 
 
 def put_experiment(state: State, changed: Experiment) -> Iterable[Key]:
-    """Keep an experiment."""
+    """Store an experiment."""
     known = state.experiments.get(changed.id)
     telling = telling_trial(changed)
     if telling != (telling_trial(known) if known else None):
@@ -42,7 +42,7 @@ def put_experiment(state: State, changed: Experiment) -> Iterable[Key]:
 
 
 def telling_trial(one: Experiment) -> int | None:
-    """The trial whose hyperparameters stand for all: the best one, or the only one."""
+    """The trial whose hyperparameters represent the experiment: the best, or the only one."""
     return one.best_trial or (one.first_trial if one.trials == 1 else None)
 
 
@@ -52,7 +52,7 @@ def _point(state: State, trial_id: int | None) -> str:
 
 
 def drop_experiment(state: State, id: int) -> Iterable[Key]:
-    """Forget an experiment with all that is left of it."""
+    """Forget an experiment with everything left of it."""
     for trial_id in list(state.trials_of.ids(id)):
         yield from drop_trial(state, trial_id)
     for allocation_id in list(state.chores.ids(id)):
@@ -65,10 +65,10 @@ def drop_experiment(state: State, id: int) -> Iterable[Key]:
 
 
 def put_trial(state: State, changed: Trial) -> Iterable[Key]:
-    """Keep a trial."""
+    """Store a trial."""
     known = state.trials.get(changed.id)
     if known is None:
-        # What else there is of its experiment comes before it.
+        # Load the experiment's other records first.
         state.load(changed.experiment_id)
         state.trials_of.add(changed.experiment_id, changed.id)
         state.task_trials[changed.task_id] = changed.id
@@ -113,7 +113,7 @@ def _forget_trial(state: State, known: Trial) -> Iterable[Key]:
 
 
 def put_validation(state: State, changed: Validation) -> Iterable[Key]:
-    """Keep a validation in place of what the trial reported at these steps before."""
+    """Store a validation, replacing the trial's earlier one at the same step."""
     key = validation_key(changed.trial_id, changed.steps)
     known = state.validations.get(key)
     state.ranked.swap(score(state, known) if known else None, score(state, changed))
@@ -133,7 +133,7 @@ def drop_validation(state: State, known: Validation) -> Iterable[Key]:
 
 
 def put_checkpoint(state: State, changed: Checkpoint) -> Iterable[Key]:
-    """Keep a checkpoint."""
+    """Store a checkpoint."""
     if changed.uuid not in state.checkpoints:
         state.saved.add(changed.trial_id, changed.number, changed.uuid)
         state.saved_at.add(changed.trial_id, changed.steps, changed.number, changed.uuid)
@@ -142,7 +142,7 @@ def put_checkpoint(state: State, changed: Checkpoint) -> Iterable[Key]:
 
 
 def open_allocation(state: State, allocation: Allocation) -> Iterable[Key]:
-    """Keep an allocation that is not over."""
+    """Store an allocation that has not ended."""
     if allocation.id not in state.allocations:
         state.runs_of.add(allocation.experiment_id, allocation.id)
         if allocation.trial_id is None:
@@ -156,7 +156,7 @@ def open_allocation(state: State, allocation: Allocation) -> Iterable[Key]:
 
 
 def close_allocation(state: State, over: Allocation) -> Iterable[Key]:
-    """Keep an allocation that is over; what its members gathered goes."""
+    """Store an ended allocation, and forget what its members gathered."""
     state.allocations[over.id] = over
     yield "allocations", over.id
     if state.live.pop(over.id, None) is not None:
@@ -174,7 +174,10 @@ def drop_allocation(state: State, known: Allocation) -> Iterable[Key]:
 
 
 def put_share(state: State, allocation_id: str, peers: int, share: Share) -> Iterable[Key]:
-    """Keep a share of an all-gather. When this one is whole, everybody has had the one before, which goes."""
+    """Store a share of an all-gather.
+
+    Once an all-gather is complete, every member has received the one before it, which is dropped.
+    """
     known = state.gatherings.get(allocation_id) or Gathering(peers)
     number, size = known.joined + 1, len(msgspec.json.encode(share.data))
     state.shares[share_key(allocation_id, number)] = share
@@ -222,7 +225,7 @@ def drop_gathering(state: State, allocation_id: str) -> Iterable[Key]:
 
 
 def put_model(state: State, changed: Model) -> Iterable[Key]:
-    """Keep a model."""
+    """Store a model."""
     known = state.models.get(changed.id)
     before = (known.workspace_id, known.id) if known else None
     state.models_in.swap(before, (changed.workspace_id, changed.id))
@@ -241,7 +244,7 @@ def drop_model(state: State, id: int) -> Iterable[Key]:
 
 
 def put_version(state: State, changed: ModelVersion) -> Iterable[Key]:
-    """Keep a version of a model."""
+    """Store a version of a model."""
     if changed.id not in state.versions:
         state.numbers.add(changed.model_id, changed.number, changed.id)
     state.versions[changed.id] = changed

@@ -1,4 +1,4 @@
-"""Validations and checkpoints in the catalogue: what the search and people compare by."""
+"""Folds events about validations and checkpoints, including the ranking of trials."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ replace = msgspec.structs.replace
 
 
 def validated(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A validation report was accepted."""
+    """A validation was accepted."""
     event: metrics.Validated = recorded.event
     known = state.trials.get(event.trial_id)
     if known is None:
@@ -49,7 +49,7 @@ def validated(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def _forget_overtaken(state: State, known: Trial, event: metrics.Validated) -> Iterable[Key]:
-    """A new run that starts over at a step makes void what older runs said from there on.
+    """Drop validations that a new run overtakes: those of older runs from its first step on.
 
     REST spec, section 4, rule 2.
     """
@@ -70,7 +70,7 @@ def _forget_overtaken(state: State, known: Trial, event: metrics.Validated) -> I
 
 
 def _overtaken(state: State, known: Trial, event: metrics.Validated) -> Iterable[int]:
-    """The steps of older runs from those of the event on."""
+    """The steps of older runs' validations, from the event's step on."""
     place = state.reached.first(known.id)
     while place is not None and place[1] < event.run:
         yield from state.reached.ids(known.id, place[1], after=event.steps_completed - 1)
@@ -78,7 +78,7 @@ def _overtaken(state: State, known: Trial, event: metrics.Validated) -> Iterable
 
 
 def _elect(state: State, experiment: Experiment) -> Iterable[Key]:
-    """Find the best trial of all; the oldest among equals."""
+    """Determine the best trial of an experiment, the oldest among equals."""
     winner = state.ranked_trials.first(experiment.id)
     best = state.trials[winner[-1]].best if winner else None
     return put_experiment(
@@ -107,7 +107,7 @@ def _measure(state: State, known: Trial, found: Validation) -> Iterable[Key]:
 
 
 def stored(state: State, recorded: Recorded) -> Iterable[Key]:
-    """All bytes of a checkpoint are in the storage; the first one with its id counts."""
+    """A checkpoint was stored completely. The first report of its id counts."""
     event: trial.CheckpointStored = recorded.event
     known = state.trials.get(event.trial_id)
     if known is None or event.uuid in state.checkpoints:
@@ -132,7 +132,7 @@ def stored(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def going(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A task shall delete checkpoints."""
+    """The deletion of checkpoints was requested."""
     event: checkpoints.DeletionRequested = recorded.event
     for uuid in event.uuids:
         if uuid in state.checkpoints:
@@ -141,7 +141,7 @@ def going(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def deleted(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A deletion task is over. What it could not delete may be tried again, or is given up."""
+    """A deletion task ended. Checkpoints that it could not delete stay."""
     event: checkpoints.DeletionFinished = recorded.event
     for uuid in event.uuids:
         known = state.checkpoints.get(uuid)
@@ -158,7 +158,7 @@ def deleted(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def metadata_set(state: State, recorded: Recorded) -> Iterable[Key]:
-    """Somebody described a checkpoint otherwise."""
+    """The metadata of a checkpoint was replaced."""
     event: checkpoints.MetadataSet = recorded.event
     known = state.checkpoints.get(event.uuid)
     if known is not None:
@@ -166,7 +166,7 @@ def metadata_set(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def files_listed(state: State, recorded: Recorded) -> Iterable[Key]:
-    """What is left of a checkpoint after some of its files were deleted."""
+    """The remaining files of a checkpoint were listed, after some were deleted."""
     event: checkpoints.FilesListed = recorded.event
     known = state.checkpoints.get(event.uuid)
     if known is None or known.state == "DELETED":
@@ -183,7 +183,7 @@ def files_listed(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def _weigh(state: State, known: Trial, count: int, size_bytes: int) -> Iterable[Key]:
-    """Count a checkpoint in, or out, of its trial's and its experiment's totals."""
+    """Add a checkpoint to the totals of its trial and experiment, or subtract it."""
     changed = replace(
         known,
         checkpoints=known.checkpoints + count,

@@ -1,4 +1,4 @@
-"""The model registry in the catalogue."""
+"""Folds events about the model registry."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ replace = msgspec.structs.replace
 
 
 def model_set(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A model is there, or is described so."""
+    """A model was created or changed."""
     event: checkpoints.ModelSet = recorded.event
     known = state.models.get(event.model_id)
     changed = Model(
@@ -37,12 +37,12 @@ def model_set(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def model_removed(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A model is gone with its versions; the checkpoints stay."""
+    """A model and its versions were removed. Their checkpoints remain."""
     return drop_model(state, recorded.event.model_id)
 
 
 def version_set(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A version is there, or is described so."""
+    """A version was created or changed."""
     event: checkpoints.VersionSet = recorded.event
     model = state.models.get(event.model_id)
     if model is None:
@@ -68,7 +68,7 @@ def version_set(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def version_removed(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A version is gone; its number is not used again."""
+    """A version was removed. Its number is not reused."""
     event: checkpoints.VersionRemoved = recorded.event
     if event.version_id not in state.versions:
         return

@@ -1,7 +1,8 @@
-"""What belongs to an experiment, and leaves the memory with it once it is over and its reports are judged.
+"""Defines the records that belong to an experiment, and when they can be paged out.
 
-Its own record stays: lists of all experiments are made of these. What was submitted is a root of its own, for
-many ask for that alone.
+They are paged out once the experiment has ended and its reports are judged. The experiment's own record
+stays, because lists of all experiments need it. The submission is a root of its own, as many requests need
+only that.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def _of_validation(state: State, key: str) -> str | None:
 
 
 def _of_allocation(_: State, id: str) -> str:
-    """Of an experiment's tasks; those of other tasks are few, and go when these are forgotten."""
+    """The root of an experiment's task. Other tasks are few, and stay loaded until they are forgotten."""
     owner, _dot, rest = str(id).partition(".")
     return owner if owner.isdecimal() and (not rest or "." in rest) else ALWAYS_LOADED
 
@@ -68,7 +69,7 @@ ROOTS: Roots[State] = Roots(
     index=enter,
     unindex=leave,
     named_by={
-        # Its number alone stands for all that belongs to an experiment: see `State.load`.
+        # Loading any record of an experiment loads all of them, so its id is enough: see `State.load`.
         "experiment_id": "allocations",
         "trial_id": "trials",
         "trial_ids": "trials",
@@ -76,6 +77,6 @@ ROOTS: Roots[State] = Roots(
         "uuid": "checkpoints",
         "uuids": "checkpoints",
     },
-    # Neither of the two has a record that moves when it ends.
+    # The end of an experiment changes no record in either root, so both are checked when it changes.
     beside={"experiments": lambda id: (str(id), f"{SUBMISSION}{id}")},
 )

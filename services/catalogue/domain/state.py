@@ -1,6 +1,6 @@
-"""The catalogue's records. All frozen: an event replaces a record, nothing is changed in place.
+"""The catalogue's records. All are frozen: an event replaces a record.
 
-Times are seconds since the epoch, UTC, as the log's envelopes give them.
+Times are seconds since the epoch, UTC, as in the log's envelopes.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from services.kit.sorted_keys import SortedKeys
 from services.people.domain.state import People
 
 Phase = Literal["", "QUEUED", "RUNNING"]
-"""What something ACTIVE does just now; empty when it waits for nothing and nothing of it runs."""
+"""What an ACTIVE trial is doing; empty if it is neither waiting for slots nor running."""
 CheckpointState = Literal["COMPLETED", "PARTIALLY_DELETED", "DELETED", "ERROR"]
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
-    """What was submitted; never changes, so it is kept apart from what does."""
+    """The submitted configuration and code. It never changes, so it is stored apart from what does."""
 
     config: dict[str, Any]
     original_config: str
@@ -33,7 +33,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Experiment(msgspec.Struct, frozen=True, kw_only=True):
-    """One submitted configuration and how it fares."""
+    """One submitted configuration, and its progress."""
 
     id: int
     user: str
@@ -46,37 +46,37 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     parent_id: int | None
     project_id: int = 1
     unmanaged: bool = False
-    """Its trials run outside of the cluster."""
+    """Whether its trials run outside the cluster."""
     created_at: float
     ended_at: float | None = None
     state: Life = "PAUSED"
     reason: str = ""
-    """Of its present state."""
+    """The reason for the current state."""
     archived: bool = False
     notes: str = ""
     changes: dict[str, Any] = {}
-    """What was changed of its configuration since, by dotted field."""
+    """Later changes to the configuration, by dotted field."""
     trials: int = 0
-    """How many it has."""
+    """The number of trials."""
     first_trial: int | None = None
     queued: int = 0
-    """Allocations that wait for slots or for their process to start."""
+    """The number of allocations waiting for slots or for their processes to start."""
     running: int = 0
-    """Allocations whose process has started."""
+    """The number of allocations with a running process."""
     best_trial: int | None = None
     best_metric: float | None = None
     checkpoints: int = 0
-    """How many lie in the storage."""
+    """The number of checkpoints in the storage."""
     checkpoint_bytes: int = 0
     searcher: str = ""
     hyperparameters: str = ""
     """Those of its configuration, as JSON: lists are filtered and sorted by them long after it has left."""
     point: str = ""
-    """Those of the trial that tells of it, likewise: of the best one, or of the only one."""
+    """The best or only trial's hyperparameters as JSON, for the same purpose."""
 
 
 class Validation(msgspec.Struct, frozen=True):
-    """A validation that holds a finite searcher metric."""
+    """A validation with a finite searcher metric."""
 
     trial_id: int
     run: int
@@ -86,7 +86,7 @@ class Validation(msgspec.Struct, frozen=True):
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
-    """One point of the search, over all its runs."""
+    """One point of the search space, over all its runs."""
 
     id: int
     experiment_id: int
@@ -97,35 +97,35 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     created_at: float
     ended_at: float | None = None
     own: Life = "ACTIVE"
-    """Its own state: ACTIVE until a person stops it or it ends."""
+    """The trial's own state: ACTIVE until it is stopped or ends."""
     state: Life
-    """The more severe of its own state and its experiment's."""
+    """The more severe of the trial's own state and its experiment's."""
     phase: Phase = ""
     reason: str = ""
-    """Of its present state."""
+    """The reason for the current state."""
     run: int = 0
     allocation_id: str | None = None
-    """Of the present run."""
+    """The allocation of the current run."""
     restarts: int = 0
     runner_state: str = ""
     warm_start: str | None = None
-    """Checkpoint of another trial that the first run started from."""
+    """The checkpoint of another trial from which the first run started."""
     steps: int = 0
-    """The most steps that a validation or a checkpoint was reported at."""
+    """The highest step of any validation or checkpoint."""
     best: Validation | None = None
     latest: Validation | None = None
     stored: int = 0
-    """Checkpoints that were ever stored."""
+    """The number of checkpoints ever stored."""
     checkpoints: int = 0
     checkpoint_bytes: int = 0
     settled: bool = False
-    """No report of it will come any more."""
+    """Whether all its reports have been judged."""
     answered: int = 0
-    """Newest operation whose completion the search has answered."""
+    """The newest operation whose completion the search method has answered."""
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """A saved model."""
+    """A stored checkpoint."""
 
     uuid: str
     trial_id: int
@@ -134,15 +134,15 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     allocation_id: str
     at: float
     number: int
-    """Counts those of its trial from 1, in the order they were stored."""
+    """The number of the checkpoint in its trial, from 1, in the order they were stored."""
     steps: int
     resources: dict[str, int]
     metadata: dict[str, Any]
     state: CheckpointState = "COMPLETED"
     going: bool = False
-    """A task was asked to delete it, and is not over."""
+    """Whether a task is deleting it."""
     metric: float | None = None
-    """The searcher metric at the same step, when there was a validation with one."""
+    """The searcher metric at the same step, if any."""
 
 
 class Allocation(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,20 +163,20 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True):
     state: AllocationState = "PENDING"
     members: tuple[Part, ...] = ()
     there: tuple[str, ...] = ()
-    """Workers on which its processes were started."""
+    """Workers on which its processes have started."""
     asked_to_leave: bool = False
     outcome: Outcome | None = None
     reason: str = ""
 
 
 class Live(msgspec.Struct, frozen=True):
-    """An allocation that is not over; an index, since most allocations are."""
+    """Marks an allocation that has not ended. Serves as an index, as most allocations have."""
 
     experiment_id: int
 
 
 class OwnTask(msgspec.Struct, frozen=True, kw_only=True):
-    """A task that somebody started by themselves."""
+    """A command, TensorBoard, notebook or shell."""
 
     id: str
     number: int
@@ -188,70 +188,71 @@ class OwnTask(msgspec.Struct, frozen=True, kw_only=True):
     priority: int | None
     submitted_at: float
     address: str = ""
-    """`host:port` where it answers HTTP."""
+    """The `host:port` where it serves HTTP."""
     account: str = ""
-    """Of a shell: the name that one logs in by."""
+    """For a shell: the account to log in as."""
 
 
 class Share(msgspec.Struct, frozen=True):
-    """What a member of an allocation gave to an all-gather."""
+    """The data that a member of an allocation contributed to an all-gather."""
 
     request_id: str
     data: Any
 
 
 class Gathering(msgspec.Struct, frozen=True):
-    """All-gathers of a live allocation, one after the other, each of as many shares as it has peers."""
+    """The successive all-gathers of a live allocation, each with as many shares as peers."""
 
     peers: int
     joined: int = 0
-    """Shares so far; they are numbered from 1."""
+    """The number of shares so far. They are numbered from 1."""
     kept_from: int = 1
-    """Number of the first share that is kept: those of the last whole all-gather, and of the present one."""
+    """Number of the first share still stored. Those of the last complete all-gather and the current one are.
+    """
     size_bytes: int = 0
-    """Of all shares so far."""
+    """Size of all shares so far."""
     round_bytes: int = 0
-    """Of the present all-gather; 0 when it is whole."""
+    """Size of the current all-gather's shares; 0 once it is complete."""
     kept_bytes: int = 0
 
 
 class Gathered(msgspec.Struct, frozen=True):
-    """What is kept of all all-gathers together."""
+    """Total size of all stored shares."""
 
     size_bytes: int = 0
 
 
 class Switch(msgspec.Struct, frozen=True):
-    """Whether a worker or slot takes work, as a person set it."""
+    """Whether a worker or slot accepts work, as set by a person."""
 
     enabled: bool = True
     draining: bool = False
 
 
 class Worker(msgspec.Struct, frozen=True, kw_only=True):
-    """A host that offers slots; its record goes when it leaves or is lost."""
+    """A connected worker, or one that left or was lost."""
 
     id: str
     instance: str = ""
-    """Of its folder; with the host it tells one worker from another of the same id."""
+    """Id of the worker's folder. With the host, it distinguishes workers that use the same id."""
     host: str = ""
     pool: str
     address: str
     version: str
     slots: tuple[Slot, ...]
     launcher: str = "process"
-    """What starts its tasks: `process`, or the container engine's name."""
+    """What runs its tasks: `process`, or the name of the container engine."""
     registered_at: float
     switch: Switch = Switch()
     slot_switches: dict[int, Switch] = {}
-    """By slot id; those that are not listed are open."""
+    """By slot id. Slots without an entry are enabled."""
     gone_at: float | None = None
-    """Of one that is away."""
+    """Set if the worker is away."""
     gone_why: str = ""
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True):
-    """A named line of checkpoints."""
+    """A named series of checkpoints."""
 
     id: int
     name: str
@@ -265,11 +266,11 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     created_at: float
     changed_at: float
     versions: int = 0
-    """How many it has."""
+    """The number of versions."""
 
 
 class ModelVersion(msgspec.Struct, frozen=True, kw_only=True):
-    """A checkpoint with a number in a model."""
+    """A checkpoint registered under a number in a model."""
 
     id: int
     model_id: int
@@ -287,7 +288,7 @@ class ModelVersion(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass
 class State(People):
-    """Everything that lists and pages are made of, people and places included."""
+    """Everything behind lists and pages, including people and places."""
 
     submissions: dict[int, Submission] = field(default_factory=dict)
     experiments: dict[int, Experiment] = field(default_factory=dict)
@@ -304,29 +305,29 @@ class State(People):
     shares: dict[str, Share] = field(default_factory=dict)
     """By `share_key`."""
     gathered: dict[str, Gathered] = field(default_factory=dict)
-    """Under "all"."""
+    """One record under "all"."""
     workers: dict[str, Worker] = field(default_factory=dict)
     away: dict[str, Worker] = field(default_factory=dict)
-    """Workers that left or were lost, for what was switched on them."""
+    """Workers that left or were lost; their switches apply when they return."""
     models: dict[int, Model] = field(default_factory=dict)
     versions: dict[int, ModelVersion] = field(default_factory=dict)
 
     trials_of: SortedKeys = derived()  # noqa: RUF009
     """(experiment, trial)"""
     open_trials: SortedKeys = derived()  # noqa: RUF009
-    """(experiment, trial that has not ended)"""
+    """(experiment, trial that has not ended)."""
     ranked_trials: SortedKeys = derived()  # noqa: RUF009
-    """(experiment, best metric, trial); of metrics the smaller ones are the better ones here."""
+    """(experiment, best metric, trial). Metrics are signed so that smaller is better."""
     ranked: SortedKeys = derived()  # noqa: RUF009
-    """(trial, metric, run, steps): every validation, likewise"""
+    """(trial, metric, run, steps) of every validation, with metrics signed likewise."""
     reached: SortedKeys = derived()  # noqa: RUF009
-    """(trial, run, steps): every validation"""
+    """(trial, run, steps) of every validation."""
     saved: SortedKeys = derived()  # noqa: RUF009
     """(trial, number, checkpoint)"""
     saved_at: SortedKeys = derived()  # noqa: RUF009
     """(trial, steps, number, checkpoint)"""
     chores: SortedKeys = derived()  # noqa: RUF009
-    """(experiment, allocation of a task that is no trial)"""
+    """(experiment, allocation that belongs to no trial)."""
     runs_of: SortedKeys = derived()  # noqa: RUF009
     """(experiment, allocation)"""
     live_of: SortedKeys = derived()  # noqa: RUF009
@@ -334,9 +335,9 @@ class State(People):
     numbers: SortedKeys = derived()  # noqa: RUF009
     """(model, number, version)"""
     task_trials: dict[str, int] = derived()  # noqa: RUF009
-    """Trial by its task; looking for one loads its experiment."""
+    """Trial id by task id. A lookup loads the experiment."""
     joined: dict[str, int] = derived()  # noqa: RUF009
-    """Number of a share by its allocation and request: see `request_key`."""
+    """Number of a share by `request_key`."""
 
     def __post_init__(self) -> None:
         from services.catalogue.domain.indexes import index
@@ -345,20 +346,23 @@ class State(People):
         index(self)
 
     def load(self, experiment_id: int) -> None:
-        """Have all of an experiment loaded, wherever it lies: its number alone is the id of no allocation."""
+        """Load all records of an experiment.
+
+        Its bare id is looked up as an allocation's, which never exists.
+        """
         self.allocations.get(str(experiment_id))
 
 
 def share_key(allocation_id: str, number: int) -> str:
-    """Where a share of the all-gathers of an allocation is kept."""
+    """The key of a share of an allocation's all-gathers."""
     return f"{allocation_id}#{number}"
 
 
 def request_key(allocation_id: str, request_id: str) -> str:
-    """What a member's request for an all-gather is known by."""
+    """The key of a member's request for an all-gather."""
     return f"{allocation_id} {request_id}"
 
 
 def validation_key(trial_id: int, steps: int) -> str:
-    """Where the validation of a trial at a step is kept."""
+    """The key of a trial's validation at a step."""
     return f"{trial_id}@{steps}"

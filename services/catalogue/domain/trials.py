@@ -1,4 +1,4 @@
-"""Trials in the catalogue."""
+"""Folds events about trials."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ replace = msgspec.structs.replace
 
 
 def created(state: State, recorded: Recorded) -> Iterable[Key]:
-    """The search asked for a trial."""
+    """A trial was created."""
     event: searcher.TrialCreated = recorded.event
     id, experiment = event.trial_id, state.experiments[event.experiment_id]
     fresh = Trial(
@@ -38,14 +38,14 @@ def created(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def stopping(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A person ended this one trial."""
+    """A person stopped a trial."""
     event: searcher.TrialStopping = recorded.event
     known = state.trials[event.trial_id]
     return put_trial(state, replace(known, own=event.to, state=event.to, reason=event.reason))
 
 
 def ended(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A trial is over."""
+    """A trial ended."""
     event: searcher.TrialEnded = recorded.event
     stopped = event.state == "CANCELED"
     yield from closed(state, state.trials[event.trial_id], recorded.at, event.reason, stopped=stopped)
@@ -62,14 +62,14 @@ def ended(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def settled(state: State, recorded: Recorded) -> Iterable[Key]:
-    """All that it reported is judged."""
+    """All reports of a trial have been judged."""
     event: metrics.Settled = recorded.event
     known = state.trials.get(event.trial_id)
     return put_trial(state, replace(known, settled=True)) if known is not None else ()
 
 
 def answered(state: State, recorded: Recorded) -> Iterable[Key]:
-    """The search said what comes after an operation: the next one, or nothing for now."""
+    """The search method answered an operation, with the next one or with nothing to do."""
     event: searcher.OperationSet | searcher.TrialIdled = recorded.event
     known = state.trials[event.trial_id]
     upto = event.seq - 1 if isinstance(event, searcher.OperationSet) else event.seq
@@ -77,14 +77,14 @@ def answered(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def run_ended(state: State, recorded: Recorded) -> Iterable[Key]:
-    """One run is over; the trial may go on."""
+    """A run ended, and its trial continues."""
     event: searcher.RunEnded = recorded.event
     known = state.trials[event.trial_id]
     return put_trial(state, replace(known, restarts=event.restarts, reason=event.reason))
 
 
 def status_set(state: State, recorded: Recorded) -> Iterable[Key]:
-    """The script says what it does."""
+    """A script set the text about what it is doing."""
     event: trial.StatusSet = recorded.event
     known = state.trials.get(event.trial_id)
     if known is None or known.run != event.run:
