@@ -136,12 +136,12 @@ def test_keys_of_the_clusters_storage_are_for_everybody_and_for_no_other_address
 def test_masks_and_sealed_texts_out_of_nowhere_are_refused(gateway):
     submit(gateway, text())
     taken = gateway.peers.commands[0].config["checkpoint_storage"]["secret_key"]
-    for given, told in (("'********'", "give the secret itself"), (taken, "as it lies in the log")):
+    for given, told in (("'********'", "give the secret itself"), (taken, "a sealed secret is not accepted")):
         config = text().replace("s3-secret   # never: s3-secret", given)
         body = {"config": config, "modelDefinition": []}
         assert told.lower() in gateway.refused(400, "POST", PATH, body).lower()
     task = {"config": {"entrypoint": "x", "environment": {"environment_variables": [f"A_KEY={taken}"]}}}
-    assert "as it lies in the log" in gateway.refused(400, "POST", "/api/v1/commands", task)
+    assert "a sealed secret is not accepted" in gateway.refused(400, "POST", "/api/v1/commands", task)
 
 
 def test_templates_keep_secrets_for_whoever_uses_them(gateway):

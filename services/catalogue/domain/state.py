@@ -70,9 +70,9 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint_bytes: int = 0
     searcher: str = ""
     hyperparameters: str = ""
-    """Those of its configuration, as JSON: lists are filtered and sorted by them long after it has left."""
+    """The configured hyperparameters as JSON; lists need them even when the submission is paged out."""
     point: str = ""
-    """The best or only trial's hyperparameters as JSON, for the same purpose."""
+    """The best or only trial's hyperparameters as JSON, for the same reason."""
 
 
 class Validation(msgspec.Struct, frozen=True):

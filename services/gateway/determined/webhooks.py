@@ -24,7 +24,7 @@ def wanted(backend: Backend, wish: WebhookBody, user: str) -> SetWebhook:
     """The command that creates a webhook. Raises `Refused` (400)."""
     host = _host(wish.url)
     if is_sealed(wish.url) or is_sealed(wish.signing_key):
-        raise invalid("url, signingKey: sealed values from the log are not accepted; give them in clear")
+        raise invalid("url, signingKey: sealed values from the log are not accepted; give the plain values")
     if len(wish.signing_key) > LONGEST_KEY:
         raise invalid(f"signingKey: at most {LONGEST_KEY} characters are expected")
     key = wish.signing_key or secrets.token_hex(32)

@@ -47,11 +47,11 @@ class Settings(OidcSettings):
     streams: int = 8_000
     """Maximum number of long-running answers, such as open pages, followed logs and requests that wait."""
     streams_each: int = 2_000
-    """Maximum number of these for one user."""
+    """Maximum number of long-running answers for one user."""
     requests_each: int = 1_000
     """Requests that one user, API token or script may have in progress. As many again may queue."""
     requests_rate: float = 500.0
-    """Sustained requests per second for each of these; faster clients are delayed. 0 means unlimited."""
+    """Sustained requests per second of one user, API token or script; faster ones wait. 0 means unlimited."""
     authz: str = ""
     """Authorization mode, `basic` or `rbac`. If empty, the last one stated stays; it starts as `basic`."""
     shell_needs_session: bool = False

@@ -44,7 +44,7 @@ def filled(config: Mapping[str, Any], *known: Known, whose: str = "") -> dict[st
     def change(where: Where, value: Any) -> Any:
         name = ".".join(where)
         if is_sealed(value):
-            raise invalid(f"{name}: a secret sealed as it lies in the log is not accepted; give it in clear")
+            raise invalid(f"{name}: a sealed secret is not accepted; give the secret itself")
         if not is_masked(value):
             return value
         for one in known:

@@ -35,7 +35,7 @@ export interface components {
         };
         /**
          * AgentUser
-         * @description Who a user is on the hosts of workers.
+         * @description A user's Unix account on the worker hosts.
          */
         AgentUser: {
             agentUid: number;
@@ -45,7 +45,7 @@ export interface components {
         };
         /**
          * AgentUserBody
-         * @description Who a user is on the hosts of workers.
+         * @description A user's Unix account on the worker hosts.
          */
         AgentUserBody: {
             /** @default 0 */
@@ -113,7 +113,7 @@ export interface components {
         };
         /**
          * BindingBody
-         * @description POST, PUT and DELETE /resource-pools/{name}/workspace-bindings: by id, by name, or both.
+         * @description POST, PUT and DELETE /resource-pools/{name}/workspace-bindings: workspaces by id, by name, or both.
          */
         BindingBody: {
             workspaceIds?: number[] | null;
@@ -130,7 +130,7 @@ export interface components {
         };
         /**
          * BulkFilters
-         * @description Which experiments a bulk action means, beside those that are named.
+         * @description Selects experiments for a bulk action, in addition to those listed by id.
          */
         BulkFilters: {
             /** @default  */
@@ -161,7 +161,7 @@ export interface components {
         };
         /**
          * Checkpoint
-         * @description A checkpoint, with what was reported at its step.
+         * @description A checkpoint, with the metrics reported at its step.
          */
         Checkpoint: {
             uuid: string;
@@ -206,7 +206,7 @@ export interface components {
         };
         /**
          * CheckpointTraining
-         * @description What a checkpoint was stored by.
+         * @description The training run that stored a checkpoint.
          */
         CheckpointTraining: {
             trialId: number;
@@ -231,7 +231,7 @@ export interface components {
         };
         /**
          * Column
-         * @description What experiments can be filtered and sorted by.
+         * @description A column by which experiments can be filtered and sorted.
          */
         Column: {
             column: string;
@@ -258,7 +258,7 @@ export interface components {
         };
         /**
          * Container
-         * @description What runs on slots of a worker.
+         * @description A container running on a worker's slots.
          */
         Container: {
             parent: string;
@@ -268,7 +268,7 @@ export interface components {
         };
         /**
          * ContainerRunning
-         * @description POST /allocations/{id}/notify_container_running; where it runs is known here already.
+         * @description POST /allocations/{id}/notify_container_running. The location is ignored, as it is already known.
          */
         ContainerRunning: {
             /** @default  */
@@ -283,7 +283,7 @@ export interface components {
         };
         /**
          * Device
-         * @description What a slot is.
+         * @description The device behind a slot.
          */
         Device: {
             id: number;
@@ -373,7 +373,7 @@ export interface components {
         };
         /**
          * ExperimentRow
-         * @description An experiment of a search, its best trial, and the values of the columns that were asked for.
+         * @description An experiment found by a search, its best trial, and the values of the requested columns.
          */
         ExperimentRow: {
             experiment?: components["schemas"]["Experiment"];
@@ -391,7 +391,7 @@ export interface components {
         };
         /**
          * FoundExperiments
-         * @description A page of what was searched for.
+         * @description One page of search results.
          */
         FoundExperiments: {
             experiments: components["schemas"]["ExperimentRow"][];
@@ -399,7 +399,7 @@ export interface components {
         };
         /**
          * GivenRole
-         * @description A role in a workspace, or in the whole cluster.
+         * @description A role assigned in a workspace or in the whole cluster.
          */
         GivenRole: {
             role: components["schemas"]["RoleBody"];
@@ -421,7 +421,7 @@ export interface components {
         };
         /**
          * GroupRole
-         * @description A role for a group.
+         * @description A role assigned to a group.
          */
         GroupRole: {
             groupId: number;
@@ -493,7 +493,7 @@ export interface components {
         };
         /**
          * JobSummary
-         * @description State and place of a job.
+         * @description A job's state and place in the queue.
          */
         JobSummary: {
             state: string;
@@ -501,7 +501,7 @@ export interface components {
         };
         /**
          * Labels
-         * @description What a series is of.
+         * @description The identity of a series.
          */
         Labels: {
             /** @default 0 */
@@ -517,7 +517,7 @@ export interface components {
         };
         /**
          * ListedCheckpoint
-         * @description What a deletion task found.
+         * @description The files of a checkpoint, as listed by a deletion task.
          */
         ListedCheckpoint: {
             uuid: string;
@@ -589,7 +589,7 @@ export interface components {
         };
         /**
          * Metrics
-         * @description Values by name.
+         * @description Metric values by name.
          */
         Metrics: {
             avgMetrics: {
@@ -599,7 +599,7 @@ export interface components {
         };
         /**
          * Model
-         * @description A named line of checkpoints.
+         * @description A named series of checkpoints.
          */
         Model: {
             id: number;
@@ -622,7 +622,7 @@ export interface components {
         };
         /**
          * ModelBody
-         * @description POST /models, PATCH /models/{name}: what is given is set.
+         * @description POST /models, PATCH /models/{name}: fields that are present are set.
          */
         ModelBody: {
             name?: string | null;
@@ -662,7 +662,7 @@ export interface components {
         };
         /**
          * Note
-         * @description A text that belongs to a project.
+         * @description A note of a project.
          */
         Note: {
             name: string;
@@ -670,7 +670,7 @@ export interface components {
         };
         /**
          * NoteBody
-         * @description A text that belongs to a project.
+         * @description A note of a project.
          */
         NoteBody: {
             /** @default  */
@@ -696,7 +696,7 @@ export interface components {
         };
         /**
          * OneExperiment
-         * @description One experiment, and its place in the queue while it has one.
+         * @description One experiment, with its place in the queue while it has one.
          */
         OneExperiment: {
             experiment?: components["schemas"]["Experiment"];
@@ -732,14 +732,14 @@ export interface components {
         };
         /**
          * Operation
-         * @description The part of an operation that a script repeats.
+         * @description The part of an operation that a script sends back.
          */
         Operation: {
             length: number;
         };
         /**
          * Pagination
-         * @description Which items of a list these are.
+         * @description Which items of a list a page contains.
          */
         Pagination: {
             offset: number;
@@ -799,7 +799,7 @@ export interface components {
         };
         /**
          * QueuePreview
-         * @description What a change of the queue would lead to; jobs by their ids.
+         * @description The effects of a queue change; jobs are given by id.
          */
         QueuePreview: {
             starts: string[];
@@ -808,7 +808,7 @@ export interface components {
         };
         /**
          * QueueUpdate
-         * @description One change of a job: one of the wishes, or several.
+         * @description One update of a job; it contains one or more of the fields in `WISHES`.
          */
         QueueUpdate: {
             jobId: string;
@@ -837,14 +837,14 @@ export interface components {
         };
         /**
          * RetryBody
-         * @description POST /master/parked/retry: whose parked records are looked at once more.
+         * @description POST /master/parked/retry: the program whose parked records are retried.
          */
         RetryBody: {
             program: string;
         };
         /**
          * RoleBody
-         * @description A role, as clients name it.
+         * @description A role, referenced by id.
          */
         RoleBody: {
             roleId: number;
@@ -879,7 +879,7 @@ export interface components {
         };
         /**
          * SettingBody
-         * @description One text that a page keeps for a user.
+         * @description One setting that a page stores for a user.
          */
         SettingBody: {
             /** @default  */
@@ -891,7 +891,7 @@ export interface components {
         };
         /**
          * SettingsBody
-         * @description POST /users/setting: several, or one as pages of old versions send it.
+         * @description POST /users/setting: a list of settings, or a single one as sent by older pages.
          */
         SettingsBody: {
             /** @default [] */
@@ -996,7 +996,7 @@ export interface components {
         };
         /**
          * Tested
-         * @description What a test came to; what did not arrive is an error.
+         * @description The result of a successful test. A failed test is an error.
          */
         Tested: {
             completed: boolean;
@@ -1116,7 +1116,7 @@ export interface components {
         };
         /**
          * User
-         * @description Somebody who may log in.
+         * @description A user account.
          */
         User: {
             id: number;
@@ -1131,7 +1131,7 @@ export interface components {
         };
         /**
          * UserBody
-         * @description PATCH /users/{id}: what is given is changed.
+         * @description PATCH /users/{id}: fields that are present are changed.
          */
         UserBody: {
             username?: string | null;
@@ -1162,7 +1162,7 @@ export interface components {
         };
         /**
          * UserRole
-         * @description A role for a user.
+         * @description A role assigned to a user.
          */
         UserRole: {
             userId: number;
@@ -1170,7 +1170,7 @@ export interface components {
         };
         /**
          * Values
-         * @description The numbers themselves.
+         * @description The metric values.
          */
         Values: {
             avgMetrics?: {
@@ -1197,7 +1197,7 @@ export interface components {
         };
         /**
          * Webhook
-         * @description Whoever is told when experiments change their state.
+         * @description A URL that is notified when experiments change state.
          */
         Webhook: {
             id: number;
@@ -1210,7 +1210,7 @@ export interface components {
         };
         /**
          * WebhookAttempt
-         * @description One attempt to deliver.
+         * @description One delivery attempt.
          */
         WebhookAttempt: {
             attempt: number;
@@ -1235,7 +1235,7 @@ export interface components {
         };
         /**
          * WebhookCondition
-         * @description When a trigger of a webhook is pulled.
+         * @description The condition on which a webhook trigger fires.
          */
         "WebhookCondition-Input": {
             /** @default  */
@@ -1243,14 +1243,14 @@ export interface components {
         };
         /**
          * WebhookCondition
-         * @description When a trigger is pulled.
+         * @description The condition on which a webhook trigger fires.
          */
         "WebhookCondition-Output": {
             state: string;
         };
         /**
          * WebhookDelivery
-         * @description Something that a webhook is told, or was.
+         * @description A notification of a webhook, pending or finished.
          */
         WebhookDelivery: {
             id: string;
@@ -1286,7 +1286,7 @@ export interface components {
         };
         /**
          * WebhookTrigger
-         * @description What a webhook waits for.
+         * @description A trigger of a webhook.
          */
         "WebhookTrigger-Output": {
             id: number;
@@ -1296,7 +1296,7 @@ export interface components {
         };
         /**
          * Workspace
-         * @description A workspace, as one user sees it.
+         * @description A workspace as seen by one user.
          */
         Workspace: {
             state: string;
@@ -1319,7 +1319,7 @@ export interface components {
         };
         /**
          * WorkspaceBody
-         * @description POST /workspaces, PATCH /workspaces/{id}: what is given is changed, what is empty taken away.
+         * @description POST /workspaces, PATCH /workspaces/{id}: present fields are changed, empty ones are cleared.
          */
         WorkspaceBody: {
             name?: string | null;

@@ -98,7 +98,7 @@ async def by_id(visit: Asked, user_id: int) -> Response:
 
 @router.patch("/users/{user_id}")
 async def change(visit: Asked, user_id: int, wish: UserBody) -> Response:
-    """Change the given fields of a user. Only one's own display name can be changed by non-administrators."""
+    """Change the given fields of a user. For administrators, except one's own display name and password."""
     users.by_id(visit.catalogue.state, user_id)
     given: dict[str, Any] = {
         name: value
