@@ -46,7 +46,7 @@ def find(state: State, kind: str, id: str) -> Subject:
             count = sum(one.pool == _token(kind, id) for one in state.workers.values())
             there = f"at {count} connected worker{'' if count == 1 else 's'}"
             return Subject(kind=kind, id=id, state=there, experiment_id=0)
-    raise invalid(f"one can ask why of {', '.join(KINDS)}, not of '{kind}'")
+    raise invalid(f"kind must be one of {', '.join(KINDS)}, not '{kind}'")
 
 
 def _token(kind: str, id: str) -> str:

@@ -91,7 +91,7 @@ def test_an_answer_is_not_shown(allowing, inside, status):
     said = tried(allowing, inside.url)
     assert inside.asked
     assert SECRET not in said
-    assert ("gives back something else" if status == 200 else "does not answer as an S3 store does") in said
+    assert ("returns other content" if status == 200 else "does not answer as an S3 store does") in said
 
 
 def test_a_store_that_says_too_much_is_not_listened_to(allowing, inside):

@@ -62,7 +62,7 @@ class Witness:
                 f"trial {self.trial.id} is canceled and accepts no more reports: {self.trial.reason}"
             )
         if not self.trial.run:
-            raise precondition(f"trial {self.trial.id} has not started: it has no run to speak for yet")
+            raise precondition(f"trial {self.trial.id} has not started, so it has no run yet")
         return self.trial.run
 
     @property
@@ -192,4 +192,4 @@ async def append(journal: Any, draft: Draft) -> int:
     except TooLarge as error:
         raise invalid(f"this is too large for the log ({error}); send less at once") from error
     except NotConfirmed as error:
-        raise unavailable(f"the log does not take it ({error}); try again") from error
+        raise unavailable(f"the log did not confirm it ({error}); try again") from error

@@ -40,7 +40,7 @@ def _check_texts(data: Any) -> None:
         msgspec.json.encode(data)
     except UnicodeEncodeError as error:
         half = error.object[error.start]
-        raise ValueError(f"it holds half a character, the lone surrogate {half!a}") from None
+        raise ValueError(f"it contains the lone surrogate {half!a}, which is half a character") from None
     except (OverflowError, ValueError, RecursionError):
         # Other problems are left to the validators of the fields concerned.
         return

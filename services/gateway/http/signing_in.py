@@ -68,7 +68,7 @@ async def _checked(backend: Backend, username: str, sent: str, address: str) -> 
         fits = False
     if now is None or not fits or not (sent or empty_ok):
         told = "" if empty_ok else "; logging in without a password is not allowed here"
-        raise unauthenticated(f"user '{username}' and this password do not fit; run 'det user login'{told}")
+        raise unauthenticated(f"wrong password, or no user '{username}'; run 'det user login'{told}")
     if not now.active:
         raise forbidden("user is not active")
     return now

@@ -89,7 +89,7 @@ def _write(items: Sequence[ContextItem], target: gzip.GzipFile) -> None:
 def _header(item: ContextItem) -> tarfile.TarInfo:
     name = posixpath.normpath(item.path)
     if not item.path or name.startswith(("/", "../")) or name in (".", "..") or "\0" in name:
-        raise invalid(f"the context holds '{item.path}', which does not lie in it")
+        raise invalid(f"the context holds '{item.path}', which lies outside of it")
     if name.count("/") >= DEEPEST or len(name) > LONGEST_PATH:
         raise invalid(
             f"the context holds '{name[:80]}…', which is longer than {LONGEST_PATH} characters or lies more "

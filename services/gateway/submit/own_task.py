@@ -78,7 +78,7 @@ def _pool(config: dict[str, Any], pools: tuple[str, str], slots: int) -> str:
     given = resources if isinstance(resources, dict) else {}
     pool = given.get("resource_pool") or chosen(pools, given.get("slots", slots))
     if not isinstance(pool, str):
-        raise invalid("config.resources.resource_pool: a text is expected")
+        raise invalid("config.resources.resource_pool: a string is expected")
     return pool
 
 
@@ -127,7 +127,7 @@ def _entrypoint(config: dict[str, Any], kind: OwnKind) -> list[str]:
     given = config.get("entrypoint")
     words = [given] if isinstance(given, str) else given
     if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
-        raise invalid("config.entrypoint: a command line is expected, a text or a list of texts")
+        raise invalid("config.entrypoint: a command line is expected, a string or a list of strings")
     # A single string is a shell command line.
     return ["sh", "-c", words[0]] if len(words) == 1 else list(words)
 
@@ -146,7 +146,7 @@ def _check_environment(config: dict[str, Any]) -> None:
     groups = listed.values() if isinstance(listed, dict) else [listed]
     for group in groups:
         if not isinstance(group, list) or not all(isinstance(item, str) for item in group):
-            raise invalid("config.environment.environment_variables: texts NAME=VALUE are expected")
+            raise invalid("config.environment.environment_variables: strings NAME=VALUE are expected")
 
 
 def give_keys(config: dict[str, Any]) -> None:
@@ -172,7 +172,7 @@ def tensorboard(body: TaskBody, backend: Backend) -> dict[str, Any]:
     if not found:
         raise invalid("experimentIds, trialIds: name at least one experiment or trial")
     if sum(len(source["trial_ids"]) for source in found) > MOST_SHOWN:
-        raise invalid(f"these are more than {MOST_SHOWN} trials: name fewer of them by trialIds")
+        raise invalid(f"a TensorBoard shows at most {MOST_SHOWN} trials: select fewer with trialIds")
     return {"sources": found}
 
 

@@ -47,7 +47,7 @@ def _try_directory(path: Path, *, make: bool) -> None:
         if make:
             path.mkdir(parents=True, exist_ok=True)
         if not gives_back(path, TEXT):
-            raise OSError(None, "it gives back something else than was written")
+            raise OSError(None, "it returns other content than was written")
     except OSError as error:
         raise OSError(
             f"{path} refuses user id {os.getuid()}: {error.strerror or error}; "
@@ -75,7 +75,7 @@ def _try_bucket(storage: dict[str, Any], addresses: Addresses) -> None:
     except Exception as error:
         raise OSError(f"{place}: {refusal_in_words(error)}") from error
     if not same:
-        raise OSError(f"{place} gives back something else than was written")
+        raise OSError(f"{place} returns other content than was written")
 
 
 def _comes_back(storage: dict[str, Any], addresses: Addresses) -> bool:

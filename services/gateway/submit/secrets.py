@@ -52,7 +52,7 @@ def filled(config: Mapping[str, Any], *known: Known, whose: str = "") -> dict[st
                 return one[where]
         other = f": it is {whose}'s, and is not passed on" if whose else ""
         raise invalid(
-            f"{name} is masked, and what it stands for is not known here{other}. Give the secret itself"
+            f"{name} is masked, and the secret behind it is not known here{other}. Give the secret itself"
         )
 
     return with_secrets(config, change)

@@ -197,7 +197,7 @@ def _gathered(state: State, allocation_id: str, request_id: str) -> list[Any]:
     number = state.joined.get(request_key(allocation_id, request_id))
     if known is None or number is None:
         raise precondition(
-            f"the all-gather of request {request_id} is over: its data is kept until the next one of "
+            f"the all-gather of request {request_id} has ended: its data is kept until the next one of "
             f"allocation {allocation_id} is complete"
         )
     last = _last_of(known, number)

@@ -114,7 +114,7 @@ async def exit_early(visit: Asked, trial_id: int, body: EarlyExit) -> Response:
     """Report that the script gives up the trial. Repeats have no effect."""
     witness = Witness(visit, trial_id)
     if body.reason not in EARLY:
-        raise invalid(f"reason '{body.reason}' is none of {', '.join(EARLY)}")
+        raise invalid(f"reason '{body.reason}' must be one of {', '.join(EARLY)}")
     fact = said.ExitedEarly(trial_id, witness.run, body.reason)
     await witness.state(fact, f"early-{trial_id}-{witness.run}")
     return visit.answer({})

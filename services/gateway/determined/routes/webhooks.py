@@ -107,7 +107,7 @@ async def _first_attempt(visit: UserVisit, delivery_id: str, after: int) -> Deli
                         return found
     except TimeoutError:
         raise unavailable(
-            f"the test was not made within {TESTED_WITHIN_S:.0f} s; look at the deliveries of the webhook"
+            f"the test was not sent within {TESTED_WITHIN_S:.0f} s; look at the deliveries of the webhook"
         ) from None
     except CANNOT_READ as error:
         raise unavailable(f"the log cannot be read just now: {error!r}; try again") from error
