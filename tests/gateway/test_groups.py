@@ -67,7 +67,7 @@ def test_groups_are_found_by_name_and_by_member(admin):
 
 def test_names_and_members_are_checked(admin):
     make(admin)
-    assert "there is a group" in admin.refused(409, "POST", GROUPS, {"name": "TEAM"})
+    assert "a group named" in admin.refused(409, "POST", GROUPS, {"name": "TEAM"})
     for name in ("", " ", "a\nb", "x" * 129):
         assert "needs a name" in admin.refused(400, "POST", GROUPS, {"name": name})
     assert "user '9' not found" in admin.refused(404, "POST", GROUPS, {"name": "x", "addUsers": [9]})

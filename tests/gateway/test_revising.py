@@ -88,7 +88,7 @@ def test_retention_changes_in_one_command(three):
         ({"labels": 3}, "labels"),
         ({"resources": 5}, "resources: a JSON object is expected, not 5"),
         ([1], "a JSON object is expected"),
-        (b"{", "no JSON"),
+        (b"{", "not valid JSON"),
     ],
 )
 def test_what_makes_no_sense_changes_nothing(three, body, message):

@@ -369,7 +369,7 @@ def test_a_person_may_speak_for_a_trial(busy):
 
 
 def test_what_is_over_or_never_was(busy):
-    assert "no allocation id" in busy.refused(400, "GET", f"{API}/allocations/x/signals/preemption")
+    assert "not an allocation id" in busy.refused(400, "GET", f"{API}/allocations/x/signals/preemption")
     busy.refused(404, "GET", f"{API}/allocations/1.r9.1/signals/preemption")
     busy.refused(404, "GET", f"{API}/trials/9/searcher/operation")
     busy.log_in()

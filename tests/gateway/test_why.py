@@ -167,7 +167,7 @@ def test_what_does_not_exist_is_not_found(cluster, asked):
 
 
 def test_questions_that_make_no_sense(cluster):
-    assert "not of 'weather'" in cluster.refused(400, "GET", "/api/v1/why/weather/1")
+    assert "not 'weather'" in cluster.refused(400, "GET", "/api/v1/why/weather/1")
     assert "limit must be" in cluster.refused(400, "GET", "/api/v1/why/trial/1?all=true&limit=0")
     cluster.client.headers.pop("Authorization")
     cluster.refused(401, "GET", "/api/v1/why/trial/1")
