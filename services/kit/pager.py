@@ -20,12 +20,15 @@ from services.kit.snapshot import Pages
 from services.kit.snapshot_store import DatabaseSaver
 
 S = TypeVar("S")
+T = TypeVar("T")
 ROOM = 10_000
 """Records of paged tables that stay loaded though they are at rest."""
 LATELY = 100
 """A root stays for so many portions after it moved, however little room there is: it may go on moving."""
 AT_ONCE = 1_000
 """Records that are let go of after one folded portion; of the last root all."""
+REMEMBERED = 20_000
+"""Roots without a record, and records of unknown roots that are not there, which nobody looks for again."""
 
 
 class Pager(Generic[S]):
@@ -55,17 +58,21 @@ class Pager(Generic[S]):
         """Those that may be at rest, with the portion in which they moved last; longest ago first."""
         self._dropped = 0
         """The portion in which a record went of which nobody knows any more what it belonged to."""
-        self._absent: frozenset[Key] = frozenset()
-        """Records that were looked for before this portion, and are in the database under no root."""
-        self._empty = set[str]()
-        """Roots that were looked for since this portion began, and have no record in the database."""
+        self._empty = Lately[str](REMEMBERED)
+        """Roots that were looked for, and have no record: none was put since, or they would be loaded."""
+        self._absent = Lately[Key](REMEMBERED)
+        """Records of unknown roots that were looked for, and are not there; none was put since."""
         self.brought, self.left = 0, 0
         """How many roots have come from the database, and how many have gone."""
+        self._begun = 0
+        """How often a state was loaded."""
 
     def begin(self, state: S, positions: Mapping[str, int]) -> None:
         """Take charge of a state as it was loaded; `positions` goes on telling what it is true at."""
         self._state, self._positions = state, positions
+        self._begun += 1
         self._here, self._moved = set(), {}
+        self._empty, self._absent = Lately(REMEMBERED), Lately(REMEMBERED)
         for table in self._roots.of:
             known = getattr(state, table)
             setattr(state, table, PagedTable(known, partial(self._load, table)))
@@ -84,9 +91,11 @@ class Pager(Generic[S]):
                     self._moved.pop(told, None)
                     self._moved[told] = portion
             return
+        self._absent.forget(key)
         root = self._roots.root_of(self._state, key)
         if root is not None:
             self._here.add(root)
+            self._empty.forget(root)
             self._moved.pop(root, None)
             self._moved[root] = portion
         elif loaded(getattr(self._state, key[0]), key[1]) is None:
@@ -96,31 +105,40 @@ class Pager(Generic[S]):
         """Whether a root is in the memory."""
         return root in self._here
 
-    async def bring(self, messages: Iterable[Any]) -> frozenset[Key]:
-        """Have the records loaded that some events, commands or queries name; those there are none of."""
-        return await self.fetch(key for one in messages for key in self._roots.names(one))
+    async def bring(self, messages: Iterable[Any]) -> None:
+        """Have the records loaded that some events, commands or queries name, where there are such."""
+        await self.fetch(key for one in messages for key in self._roots.names(one))
 
-    async def fetch(self, keys: Iterable[Key]) -> frozenset[Key]:
-        """Have some records loaded, with all of their roots; returns those there are none of."""
+    async def fetch(self, keys: Iterable[Key]) -> None:
+        """Have some records loaded, with all of their roots, where there are such."""
         wanted = {key for key in keys if self._is_missing(key)}
         while wanted:
-            changes = self.brought, self.left
+            changes = self._changes()
             unknown, roots = self._sorted_out(wanted)
             pages = self._checked(await self._asked(unknown, roots))
-            if changes == (self.brought, self.left):
+            if changes == self._changes():
                 self._put(pages)
-                break
+                self._note_absent(wanted)
+                return
             # What was read may have been changed, saved and let go of again meanwhile.
-        return frozenset(key for key in wanted if self._is_missing(key))
 
-    def expecting(self, absent: frozenset[Key]) -> None:
-        """Until this is said again with others, these records are known not to be there.
+    def _changes(self) -> tuple[int, int, int]:
+        return self.brought, self.left, self._begun
 
-        Nor is any other of a root that was looked for with them: a root comes whole.
+    def _note_absent(self, looked_for: Iterable[Key]) -> None:
+        """Remember what is not there of what was just looked for, until a portion puts it.
+
+        That is so for as long as this fold puts nothing of it: what another replica has saved since belongs
+        to a position that this one has not come to, and what this one lets go of was loaded before.
         """
-        self._absent = absent
-        found = (self._roots.root_of(self._state, key) for key in absent)
-        self._empty = {root for root in found if root is not None}
+        for key in looked_for:
+            if self._is_missing(key):
+                root = self._roots.root_of(self._state, key)
+                if root is None:
+                    self._absent.note(key)
+                else:
+                    # A root comes whole: there is no other record of it either.
+                    self._empty.note(root)
 
     def let_go(self, touched: dict[Key, str], parked: Collection[Key]) -> None:
         """Let go of roots at rest, as many as are too many; what they have in `touched` calls for nothing."""
@@ -169,14 +187,16 @@ class Pager(Generic[S]):
             self.brought += 1
             for (table, id), record in records.items():
                 dict.__setitem__(getattr(self._state, table), id, record)
+                self._absent.forget((table, id))
             self._roots.index(self._state, records.keys())
             self._here.add(root)
+            self._empty.forget(root)
             self._moved[root] = self._saver.folded
 
     def _load(self, table: str, id: Any) -> bool:
         """Bring the root of a record that a rule looks for; whether there is that record."""
         key = (table, id)
-        if key in self._absent or not self._may_be_away(key):
+        if not self._may_be_away(key):
             return False
         keys, roots = self._sorted_out([key])
         try:
@@ -185,7 +205,7 @@ class Pager(Generic[S]):
             raise self._fault(_told(error)) from error
         self._put(self._checked(pages))
         # A round may look for thousands of records of a root that it is about to make.
-        self._empty |= roots - pages.records.keys()
+        self._note_absent([key])
         return loaded(getattr(self._state, table), id) is not None
 
     def _is_missing(self, key: Key) -> bool:
@@ -193,7 +213,9 @@ class Pager(Generic[S]):
 
     def _may_be_away(self, key: Key) -> bool:
         root = self._roots.of[key[0]](self._state, key[1])
-        return root is None or (root != "" and root not in self._here and root not in self._empty)
+        if root is None:
+            return key not in self._absent
+        return root != "" and root not in self._here and root not in self._empty
 
     def _sorted_out(self, keys: Iterable[Key]) -> tuple[list[Key], set[str]]:
         """The roots to ask for, and the records whose roots only the database knows."""
@@ -222,6 +244,27 @@ class Pager(Generic[S]):
         fault = PageFault(why)
         self._faulted(fault)
         return fault
+
+
+class Lately(Generic[T]):
+    """The things that were noted last, so many of them."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._noted: dict[T, None] = {}
+
+    def note(self, one: T) -> None:
+        """Remember it; where that is one too many, what was noted first is forgotten."""
+        self._noted[one] = None
+        if len(self._noted) > self._most:
+            del self._noted[next(iter(self._noted))]
+
+    def forget(self, one: T) -> None:
+        """Take it out, where it is in."""
+        self._noted.pop(one, None)
+
+    def __contains__(self, one: object) -> bool:
+        return one in self._noted
 
 
 def _none(_: Any) -> tuple[str, ...]:

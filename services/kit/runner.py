@@ -285,7 +285,7 @@ class Runner(Generic[S]):
         events = [read(message, stream) for message in messages]
         if self.pager is not None:
             # From here to the last of these events nothing else is done.
-            self.pager.expecting(await self.pager.bring(one.event for one in events))
+            await self.pager.bring(one.event for one in events)
         for message, event in zip(messages, events, strict=True):
             if message.subject == self._fence_subject:
                 # Whatever it says: the broker compares positions.
@@ -297,8 +297,6 @@ class Runner(Generic[S]):
             if self._tracer is not None:
                 self._trail.note(messages, events)
         self._caught_up[stream] = caught_up
-        if self.pager is not None:
-            self.pager.expecting(frozenset())
         await self._saver.changed(self.state, self._dirty, events, dict(self.positions))
         self._dirty = {}
         # A broker that does not keep up says too early that this is all there is.

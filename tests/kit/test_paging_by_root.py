@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from det_contracts import codec, subjects
 from det_contracts.events import metrics, searcher, trial
+from services.kit import pager
 from services.kit.database import METADATA, POSITIONS, SNAPSHOTS, Database
 from services.kit.log import Draft
 from services.kit.log_memory import MemoryLog
@@ -346,23 +347,68 @@ def test_a_table_looks_elsewhere_for_what_it_has_not():
     assert found == [2, 3, 4, 5, 6]
 
 
-def test_a_root_of_which_nothing_is_stored_is_looked_for_once_a_round(tmp_path, monkeypatch):
+@contextlib.contextmanager
+def counted_looks(one, monkeypatch):
+    """What is asked of the database about records, on the loop or in a thread."""
+    looks, now, later = [], one.saver.pages_now, one.saver.pages
+    monkeypatch.setattr(one.saver, "pages_now", lambda *about: looks.append(about) or now(*about))
+    monkeypatch.setattr(one.saver, "pages", lambda *about: looks.append(about) or later(*about))
+    yield looks
+
+
+def test_what_is_not_there_is_looked_for_once(tmp_path, monkeypatch):
+    """Neither a root without a record nor a record of an unknown root: not again as the log goes on."""
+
     async def work(database):
-        log, looks = MemoryLog(), []
+        log = MemoryLog()
         one = Replica(database, log, leads=True)
-        asked = one.saver.pages_now
-        monkeypatch.setattr(one.saver, "pages_now", lambda *about: looks.append(about) or asked(*about))
-        async with running(one):
-            await log.append(draft(trial.Progressed(1, 1, 1.0), "begin"))
-            await at_rest(log, one)
-            looks.clear()
-            assert [one.runner.state.groups.get(99) for _ in range(1000)] == [None] * 1000
-            assert len(looks) == 1
-            await log.append(draft(trial.Progressed(2, 1, 1.0), "more"))
-            await at_rest(log, one)
-            looks.clear()
-            assert one.runner.state.groups.get(99) is None
-            assert len(looks) == 1
+        with counted_looks(one, monkeypatch) as looks:
+            async with running(one):
+                await log.append(draft(trial.Progressed(1, 1, 1.0), "begin"))
+                await at_rest(log, one)
+                looks.clear()
+                # Of neither is anything in the state: the item by its name, the group by what the fold asks.
+                for number in range(5):
+                    await log.append(draft(trial.PreemptionAcknowledged(ITEMS, 99), f"nothing{number}"))
+                    await at_rest(log, one)
+                    assert [one.runner.state.groups.get(99) for _ in range(100)] == [None] * 100
+                assert len(looks) == 2
 
     with opened(tmp_path) as database:
         asyncio.run(work(database))
+
+
+def test_what_was_not_there_is_found_once_it_was_put_and_has_left_the_memory(tmp_path, monkeypatch):
+    """Between the two nobody looks for it: that it is there follows from the fold alone."""
+
+    async def work(database):
+        log = MemoryLog()
+        one = Replica(database, log, leads=True)
+        async with running(one):
+            for group in range(1, GROUPS + 1):
+                assert one.runner.state.groups.get(group) is None
+                assert one.runner.state.items.get(group - 1 or GROUPS) is None
+            for group in range(1, GROUPS + 1):
+                await log.append(draft(trial.Progressed(group - 1 or GROUPS, 1, 1.0), f"p{group}"))
+                await log.append(draft(searcher.TrialIdled(group, 1, True, ""), f"i{group}"))
+            await at_rest(log, one)
+            await one.saver.reach(one.runner.positions[subjects.CONTROL])
+            await log.append(draft(trial.Progressed(1, 1, 1.0), "more"))
+            await at_rest(log, one)
+            assert one.runner.pager.left > 0
+            right = from_zero(log)
+            # Items first: as long as it is away nobody knows the group of one.
+            assert {id: one.runner.state.items.get(id) for id in right.items} == right.items
+            look_at(one.runner.state, right)
+
+    with opened(tmp_path) as database:
+        asyncio.run(work(database))
+
+
+def test_of_what_is_not_there_so_much_is_remembered(monkeypatch):
+    lately = pager.Lately(3)
+    for one in range(5):
+        lately.note(one)
+    lately.forget(4)
+    lately.forget(17)
+    assert [one in lately for one in range(5)] == [False, False, True, True, False]
