@@ -27,8 +27,10 @@ from services.kit.roots import Roots
 from services.kit.rules import Key, every_key
 from services.kit.snapshot import Pages, Snapshot
 
-SAVE_EVERY_S = 0.1
-"""How long changes may wait to be saved together, when nobody asks for them."""
+SAVE_EVERY_S = 1.0
+"""How long changes may wait to be saved together, when nobody asks for them and they are few."""
+FOLLOW_EVERY_S = 0.1
+"""For so long a replica that does not write rests after it has looked how far the one is that does."""
 LONGEST_PAUSE_S = 5.0
 FAILED_PAUSE_S = 1.0
 """How long after the database did not take it saving is tried again."""
@@ -294,15 +296,18 @@ class DatabaseSaver:
         for listener in self._listeners:
             listener(keys)
         # Who was overtaken must fold on, or never gets to where it may save.
-        while self._is_full() and not self._overtaken:
+        if 2 * self._unsaved_work() > self._backlog:
+            # Long before whoever folds has to wait.
+            self._urgent.set()
+        while self._unsaved_work() > self._backlog and not self._overtaken:
             self._urgent.set()
             self._room.clear()
             await self._room.wait()
 
-    def _is_full(self) -> bool:
+    def _unsaved_work(self) -> int:
         # Where roots come and go, what is not saved is what has to stay.
         records = len(self._records) if self.roots is not None else 0
-        return len(self._events) + records > self._backlog
+        return len(self._events) + records
 
     async def run(self) -> None:
         pause = SAVE_EVERY_S
@@ -344,7 +349,7 @@ class DatabaseSaver:
             self.saved = stored
         self.behind.begin_again()
         self._room.set()
-        await asyncio.sleep(SAVE_EVERY_S)
+        await asyncio.sleep(FOLLOW_EVERY_S)
 
     def _stored(self, connection: sa.Connection) -> tuple[dict[str, int], list[Key]]:
         """What another replica has come to, and what it saved without roots."""

@@ -14,6 +14,7 @@ from det_contracts.problems import Refused
 from services.kit import snapshot_store
 from services.kit.database import METADATA, Database
 from services.kit.snapshot_store import DatabaseSaver
+from tests.fixtures.waiting import until
 
 TABLES = sa.MetaData()
 SHOWN = sa.Table(
@@ -169,6 +170,23 @@ def test_folding_waits_for_saving_but_never_for_what_cannot_be_saved_yet(databas
                     await second.fold("CONTROL", position)
                 await second.saver.reach(60)
         assert await stored(database) == whole(60, 30)
+
+    asyncio.run(work())
+
+
+def test_what_waits_is_saved_at_once_when_half_of_what_may_wait_does(database, monkeypatch):
+    """Else whoever folds would stand still for as long as a transaction takes, again and again."""
+    monkeypatch.setattr(snapshot_store, "SAVE_EVERY_S", 3600.0)
+
+    async def work():
+        one = Replica(database, leads=True, backlog=10)
+        async with running(one):
+            await one.fold("CONTROL", 5)
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await until(lambda: one.saver.saved.get("CONTROL") == 5)
+            await one.fold("CONTROL", 6)
+            await until(lambda: one.saver.saved.get("CONTROL") == 6)
 
     asyncio.run(work())
 
