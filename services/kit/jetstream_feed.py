@@ -43,7 +43,8 @@ EXPIRES_S = 30
 HEARTBEAT_S = 1
 SILENT_S = 4.0
 """A consumer that says nothing for so long has gone with its broker."""
-LOOK_EVERY_S = 0.1
+LOOK_EVERY_S = 0.25
+"""How soon another connection is noticed; what the broker itself says is heard at once."""
 CHECK_EVERY_S = 60.0
 BUFFERED = 4
 """Requests' worth of messages that may wait here to be taken."""

@@ -19,7 +19,8 @@ from services.kit.processor_waits import waited_s
 SAVING = "saving"
 """The name of what is folded and not saved; streams have their own."""
 GRAIN_S = 0.25
-"""What becomes known within such a time is remembered as one: ages may be told by so much too large."""
+"""What becomes known within such a time is remembered as one: ages may be told by so much too large, or too
+small where all of it was spent waiting for a processor."""
 log = structlog.get_logger()
 
 
@@ -49,6 +50,8 @@ class Behind:
         self._waited = waited
         self._known: deque[_Known] = deque()
         self._done = 0
+        self._last_waited = (0.0, 0.0)
+        """What was waited in all when that was last read, and when that was."""
 
     def known(self, total: int) -> None:
         """That many are there in all; less than was known before where some were removed unread."""
@@ -62,7 +65,15 @@ class Behind:
         if self._known and now - self._known[-1].at < GRAIN_S:
             self._known[-1] = self._known[-1]._replace(total=total)
         else:
-            self._known.append(_Known(now, self._waited(), total))
+            self._known.append(_Known(now, self._waited_lately(now), total))
+
+    def _waited_lately(self, now: float) -> float:
+        # To ask the kernel takes longer than all else here, and messages come one by one.
+        waited, at = self._last_waited
+        if not at or now - at >= GRAIN_S:
+            waited = self._waited()
+            self._last_waited = waited, now
+        return waited
 
     def _reached(self) -> int:
         return self._known[-1].total if self._known else self._done
