@@ -107,7 +107,14 @@ class Pager(Generic[S]):
 
     async def bring(self, messages: Iterable[Any]) -> None:
         """Have the records loaded that some events, commands or queries name, where there are such."""
-        await self.fetch(key for one in messages for key in self._roots.names(one))
+        wanted = list[Key]()
+        for one in messages:
+            begun = self._roots.begins.get(type(one))
+            if begun is not None:
+                # Nobody has to ask the database for what was never there.
+                self._note_absent([(self._roots.named_by[begun], getattr(one, begun))])
+            wanted.extend(self._roots.names(one))
+        await self.fetch(wanted)
 
     async def fetch(self, keys: Iterable[Key]) -> None:
         """Have some records loaded, with all of their roots, where there are such."""
@@ -125,13 +132,13 @@ class Pager(Generic[S]):
     def _changes(self) -> tuple[int, int, int]:
         return self.brought, self.left, self._begun
 
-    def _note_absent(self, looked_for: Iterable[Key]) -> None:
-        """Remember what is not there of what was just looked for, until a portion puts it.
+    def _note_absent(self, keys: Iterable[Key]) -> None:
+        """Remember what is not loaded of this, and was not found just now, until a portion puts it.
 
         That is so for as long as this fold puts nothing of it: what another replica has saved since belongs
         to a position that this one has not come to, and what this one lets go of was loaded before.
         """
-        for key in looked_for:
+        for key in keys:
             if self._is_missing(key):
                 root = self._roots.root_of(self._state, key)
                 if root is None:

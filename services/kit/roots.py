@@ -46,6 +46,8 @@ class Roots(Generic[S]):
     """Fields of events, commands and queries that name records, and the tables these are in."""
     beside: Mapping[str, Callable[[Any], Iterable[Root]]] = field(default_factory=dict)
     """By table whose records never leave: the roots of which one of them says whether they are over."""
+    begins: Mapping[type, str] = field(default_factory=dict)
+    """Events with the field that names what they are the first to tell of: nothing is known by it before."""
     _naming: dict[type, tuple[tuple[str, str], ...]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 from dataclasses import dataclass, field
 
 import msgspec
@@ -150,9 +151,9 @@ RULES = Rules(owner="toy", state=State, evolve=evolve, react=react, roots=ROOTS)
 
 
 class Replica:
-    def __init__(self, database, log, leads):
+    def __init__(self, database, log, leads, roots=ROOTS):
         self.leads = leads
-        self.saver = DatabaseSaver(database, "toy", State, leading=lambda: self.leads, roots=ROOTS)
+        self.saver = DatabaseSaver(database, "toy", State, leading=lambda: self.leads, roots=roots)
         self.runner = Runner(RULES, log, self.saver, leading=lambda: self.leads)
 
 
@@ -373,6 +374,27 @@ def test_what_is_not_there_is_looked_for_once(tmp_path, monkeypatch):
                     await at_rest(log, one)
                     assert [one.runner.state.groups.get(99) for _ in range(100)] == [None] * 100
                 assert len(looks) == 2
+
+    with opened(tmp_path) as database:
+        asyncio.run(work(database))
+
+
+def test_what_an_event_begins_is_not_looked_for(tmp_path, monkeypatch):
+    begins = dataclasses.replace(ROOTS, begins={trial.PreemptionAcknowledged: "trial_id"})
+
+    async def work(database):
+        log = MemoryLog()
+        one = Replica(database, log, leads=True, roots=begins)
+        with counted_looks(one, monkeypatch) as looks:
+            async with running(one):
+                await log.append(draft(trial.PreemptionAcknowledged(ITEMS, 99), "first"))
+                await at_rest(log, one)
+                assert one.runner.state.items.get(ITEMS) is None
+                # For the group, of which the fold alone knows.
+                assert len(looks) == 1
+                await log.append(draft(trial.Progressed(ITEMS, 1, 1.0), "then"))
+                await at_rest(log, one)
+                look_at(one.runner.state, from_zero(log))
 
     with opened(tmp_path) as database:
         asyncio.run(work(database))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from det_contracts.events.searcher import TrialCreated
 from services.catalogue.domain.indexes import enter, leave
 from services.catalogue.domain.state import State, validation_key
 from services.kit.roots import ALWAYS_LOADED, Key, Roots, loaded, loaded_by, of_what_names_it
@@ -68,6 +69,7 @@ ROOTS: Roots[State] = Roots(
     is_over=_is_over,
     index=enter,
     unindex=leave,
+    begins={TrialCreated: "trial_id"},
     named_by={
         # Loading any record of an experiment loads all of them, so its id is enough: see `State.load`.
         "experiment_id": "allocations",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
+from det_contracts.events.searcher import TrialCreated
 from services.checkpoints.domain.state import (
     GOING,
     Key,
@@ -92,6 +93,7 @@ ROOTS: Roots[State] = Roots(
     is_over=_is_over,
     index=_index,
     unindex=_unindex,
+    begins={TrialCreated: "trial_id"},
     named_by={
         "experiment_id": "experiments",
         "trial_id": "trials",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
+from det_contracts.events.searcher import TrialCreated
 from services.kit.roots import Key, Roots, loaded, loaded_by
 from services.metrics.domain.state import NO_EXPERIMENT, State, finding_key, source_place
 
@@ -88,5 +89,6 @@ ROOTS: Roots[State] = Roots(
     is_over=_is_over,
     index=_index,
     unindex=_unindex,
+    begins={TrialCreated: "trial_id"},
     named_by={"trial_id": "trials", "trial_ids": "trials", "source": "sources"},
 )
