@@ -80,6 +80,11 @@ def kind_of(record: object) -> Kind:
     return _by_record[type(record)]
 
 
+def name_of(kind: type) -> str:
+    """The stable name of a kind of event; raises KeyError for anything else."""
+    return _by_record[kind].name
+
+
 def subject_of(record: object) -> str:
     """Where an event is published."""
     kind = _by_record[type(record)]

@@ -137,6 +137,7 @@ class Runner(Generic[S]):
         }
         self._news = Reached()
         """How often something was folded, or leadership may have changed."""
+        self._hearers: list[Callable[[Sequence[Recorded]], None]] = []
         self._feeds: dict[str, Feed] = {}
         self.pager: Pager[S] | None = None
         """Where rules say what belongs together."""
@@ -145,6 +146,10 @@ class Runner(Generic[S]):
         self._faults: deque[PageFault] = deque(maxlen=1)
         """Why the state has to be loaded anew."""
         self._faulted = asyncio.Event()
+
+    def hear(self, hearer: Callable[[Sequence[Recorded]], None]) -> None:
+        """Have `hearer` called with the events of each portion once they are folded."""
+        self._hearers.append(hearer)
 
     def behind(self) -> dict[str, Behind]:
         """By stream, what is known to be there and not folded."""
@@ -297,6 +302,8 @@ class Runner(Generic[S]):
             if self._tracer is not None:
                 self._trail.note(messages, events)
         self._caught_up[stream] = caught_up
+        for hearer in self._hearers:
+            hearer(events)
         await self._saver.changed(self.state, self._dirty, events, dict(self.positions))
         self._dirty = {}
         # A broker that does not keep up says too early that this is all there is.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
-from det_contracts import subjects
-from det_contracts.envelope import Unknown
+from det_contracts import codec, subjects
+from det_contracts.envelope import Recorded, Unknown
 from det_contracts.events.checkpoints import DeletionRequested
 from det_contracts.events.scheduler import AllocationAssigned, TaskSubmitted
 from det_contracts.events.searcher import ExperimentCreated, RunRequested, TrialCreated
@@ -17,9 +19,57 @@ from services.kit.log import Log, Stored
 from services.kit.records import read_event
 from services.scheduler.domain import Allocation, State
 
+EXPERIMENTS = 8
+"""So many experiments are remembered, whose configurations may be large."""
+LATELY = 200
+"""So many trials are remembered, and so many runs."""
+SAID_ONCE = (ExperimentCreated, TrialCreated)
+
 
 class NotToBeFound(Exception):
     """The log lacks what the assignment refers to."""
+
+
+class Facts:
+    """What the log says of experiments, trials and runs. What was folded lately is not read again for it."""
+
+    def __init__(self, journal: Log) -> None:
+        self._journal = journal
+        self._lately: dict[type, OrderedDict[str, Any]] = {
+            kind: OrderedDict() for kind in (ExperimentCreated, TrialCreated, RunRequested)
+        }
+
+    def folded(self, events: Iterable[Recorded]) -> None:
+        """Hear what was folded, in the order of the log."""
+        for one in events:
+            if type(one.event) in self._lately:
+                self._note(one.event)
+
+    async def last(self, kind: type[Any], key: object) -> Any:
+        """The newest event of a kind; raises `NotToBeFound`."""
+        subject = subjects.control(codec.name_of(kind), key)
+        lately: Mapping[str, Any] = self._lately.get(kind, {})
+        if subject in lately:
+            self._note(lately[subject])
+            return lately[subject]
+        event = _event(await self.stored(subject))
+        if type(event) in SAID_ONCE:
+            self._note(event)
+        return event
+
+    async def stored(self, subject: str) -> Stored:
+        """The newest message on a subject; raises `NotToBeFound`."""
+        stored = await self._journal.last(subject)
+        if stored is None:
+            raise NotToBeFound(f"the log has nothing on {subject}")
+        return stored
+
+    def _note(self, event: Any) -> None:
+        lately, subject = self._lately[type(event)], codec.subject_of(event)
+        lately[subject] = event
+        lately.move_to_end(subject)
+        if len(lately) > (EXPERIMENTS if type(event) is ExperimentCreated else LATELY):
+            lately.popitem(last=False)
 
 
 def gang_of(state: State, allocation: Allocation) -> Gang:
@@ -29,24 +79,24 @@ def gang_of(state: State, allocation: Allocation) -> Gang:
     return Gang(addresses, tuple(len(member.slots) for member in members))
 
 
-async def read_briefing(journal: Log, allocation_id: str, gang: Gang) -> Briefing:
+async def read_briefing(facts: Facts, allocation_id: str, gang: Gang) -> Briefing:
     """Gather the facts behind an assignment; raises `NotToBeFound`."""
-    stored = await _newest(journal, "scheduler.allocation.assigned", allocation_id)
+    stored = await facts.stored(subjects.control(codec.name_of(AllocationAssigned), allocation_id))
     assigned: AllocationAssigned = _event(stored)
     if assigned.kind == "CHECKPOINT_GC":
-        found = await _deletion(journal, assigned, gang)
+        found = await _deletion(facts, assigned, gang)
     elif assigned.kind == "TRIAL":
-        found = await _run(journal, assigned, gang)
+        found = await _run(facts, assigned, gang)
     else:
-        found = await _own_task(journal, assigned, gang)
+        found = await _own_task(facts, assigned, gang)
     return msgspec.structs.replace(found, trace=stored.trace)
 
 
-async def _run(journal: Log, assigned: AllocationAssigned, gang: Gang) -> Briefing:
+async def _run(facts: Facts, assigned: AllocationAssigned, gang: Gang) -> Briefing:
     found: tuple[ExperimentCreated, TrialCreated, RunRequested] = await asyncio.gather(
-        _last(journal, "searcher.experiment.created", assigned.experiment_id),
-        _last(journal, "searcher.trial.created", assigned.trial_id),
-        _last(journal, "searcher.trial.run_requested", assigned.trial_id),
+        facts.last(ExperimentCreated, assigned.experiment_id),
+        facts.last(TrialCreated, assigned.trial_id),
+        facts.last(RunRequested, assigned.trial_id),
     )
     experiment, trial, run = found
     return Briefing(
@@ -68,10 +118,10 @@ async def _run(journal: Log, assigned: AllocationAssigned, gang: Gang) -> Briefi
     )
 
 
-async def _deletion(journal: Log, assigned: AllocationAssigned, gang: Gang) -> Briefing:
+async def _deletion(facts: Facts, assigned: AllocationAssigned, gang: Gang) -> Briefing:
     found: tuple[ExperimentCreated, DeletionRequested] = await asyncio.gather(
-        _last(journal, "searcher.experiment.created", assigned.experiment_id),
-        _last(journal, "checkpoints.deletion.requested", assigned.task_id),
+        facts.last(ExperimentCreated, assigned.experiment_id),
+        facts.last(DeletionRequested, assigned.task_id),
     )
     experiment, deletion = found
     # As whoever wrote what is to go, and with no more rights.
@@ -85,8 +135,8 @@ async def _deletion(journal: Log, assigned: AllocationAssigned, gang: Gang) -> B
     )
 
 
-async def _own_task(journal: Log, assigned: AllocationAssigned, gang: Gang) -> Briefing:
-    task: TaskSubmitted = await _last(journal, "scheduler.task.submitted", assigned.task_id)
+async def _own_task(facts: Facts, assigned: AllocationAssigned, gang: Gang) -> Briefing:
+    task: TaskSubmitted = await facts.last(TaskSubmitted, assigned.task_id)
     return Briefing(
         assigned=assigned,
         user=task.user,
@@ -95,18 +145,6 @@ async def _own_task(journal: Log, assigned: AllocationAssigned, gang: Gang) -> B
         context=task.context,
         agent_user=task.agent_user,
     )
-
-
-async def _last(journal: Log, name: str, key: object) -> Any:
-    return _event(await _newest(journal, name, key))
-
-
-async def _newest(journal: Log, name: str, key: object) -> Stored:
-    subject = subjects.control(name, key)
-    stored = await journal.last(subject)
-    if stored is None:
-        raise NotToBeFound(f"the log has nothing on {subject}")
-    return stored
 
 
 def _event(stored: Stored) -> Any:

@@ -21,7 +21,7 @@ from det_contracts.orders import Briefing, Gang, Standing, WorkerOrders
 from services.kit.log import Draft, Fence, FenceLost, NotConfirmed
 from services.kit.parts import Parts
 from services.kit.rules import Key
-from services.scheduler.briefing import NotToBeFound, gang_of, read_briefing
+from services.scheduler.briefing import Facts, NotToBeFound, gang_of, read_briefing
 from services.scheduler.domain import Allocation, Member, State
 
 AT_ONCE = 32
@@ -120,6 +120,8 @@ class OrdersWriter:
         self._ahead_since: dict[str, float] = {}
         """By worker, since when its orders tell of positions that CONTROL does not have."""
         self._news = asyncio.Event()
+        self._facts = Facts(parts.journal)
+        parts.runner.hear(self._facts.folded)
         parts.saver.watch(self._changed)
 
     def call_back(self, worker_id: str, session: str) -> None:
@@ -279,7 +281,7 @@ class OrdersWriter:
             return self._briefings[id]
         found: Briefing | str
         try:
-            found = await read_briefing(self._journal, id, gang)
+            found = await read_briefing(self._facts, id, gang)
             found = msgspec.structs.replace(found, token=self._token_of(id))
         except NotToBeFound as error:
             found = str(error)
