@@ -110,7 +110,8 @@ class Cluster:
             authority=self._authority,
             tls=broker.Tls(shown.certificate, shown.key, shown.authority) if shown is not None else None,
         )
-        return Program("broker", broker.command(config), dict(os.environ), self._log("broker"))
+        env = broker.environment(os.environ, os.cpu_count() or 1)
+        return Program("broker", broker.command(config), env, self._log("broker"))
 
     def _python(self, name: str) -> Program:
         module = f"services.{name}" if name in self.services else "worker"

@@ -187,3 +187,17 @@ def test_whoever_starts_a_cluster_is_told_what_to_do_next(tmp_path):
     usual = _next_steps(Plan(name="determined"), home)
     assert not any("DET_MASTER" in step for step in usual)
     assert usual[-1].endswith("cluster-down")
+
+
+@pytest.mark.parametrize(("processors", "taken"), [(1, "1"), (2, "1"), (4, "2"), (8, "4"), (64, "4")])
+def test_the_broker_leaves_half_of_the_processors_to_those_whom_it_serves(processors, taken):
+    assert broker.environment({"HOME": "/h"}, processors) == {"HOME": "/h", "GOMAXPROCS": taken}
+    assert broker.environment({"GOMAXPROCS": "7"}, processors) == {"GOMAXPROCS": "7"}
+
+
+def test_the_broker_of_a_local_cluster_is_started_so(tmp_path, monkeypatch):
+    monkeypatch.delenv("GOMAXPROCS", raising=False)
+    monkeypatch.setattr("os.cpu_count", lambda: 6)
+    cluster = Cluster(Plan(name="test"), Home("test", tmp_path))
+    (started,) = (p for p in cluster.programs() if p.name == "broker")
+    assert started.environment["GOMAXPROCS"] == "3"
