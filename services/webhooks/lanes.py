@@ -7,6 +7,7 @@ nobody foresaw. What was being told when the process ended is told again under t
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import time
 from collections.abc import Callable
@@ -93,6 +94,12 @@ class Lanes:
 
     async def _woken(self, known: int, wait_s: float) -> int:
         """Wait for news, for the end of a lane, or for as long; returns how much news there is."""
+        if not self._busy:
+            # As nearly always: the log goes by, and nobody is to be told of it.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    return await self._runner.news(known)
+            return known
         news = asyncio.ensure_future(self._runner.news(known))
         try:
             waiting = {news, *self._busy.values()}
