@@ -130,11 +130,9 @@ class Life:
         """Fold so many events, save them, and let go of what is at rest."""
         moved: dict[Key, None] = {}
         if self._pager is not None:
-            self._pager.expecting(await self._pager.bring(one.event for one in portion))
+            await self._pager.bring(one.event for one in portion)
         for recorded in portion:
             moved |= dict.fromkeys(self._fold(recorded))
-        if self._pager is not None:
-            self._pager.expecting(frozenset())
         await self._saver.changed(self._state, moved, portion, dict(self.positions))
         if self._pager is not None:
             self._pager.let_go({}, ())
