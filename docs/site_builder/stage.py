@@ -8,13 +8,16 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 LEFT_OUT = re.compile(r"tests/(?!simulation/README)|webui/|\.github/")
 LINK = re.compile(r"(?<=\]\()[^)\s#]+(?=(#[^)\s]*)?(?: \"[^\"]*\")?\))")
-# Long lists of what changed hold every word, and would come before the pages that explain it.
-NOT_SEARCHED = ("CHANGELOG.md",)
+# Long lists and records of decisions hold every word, and would come before the pages that explain it.
+NOT_SEARCHED = re.compile(
+    r"CHANGELOG\.md|benchmarks/|tests/simulation/|docs/guarantees\.md|docs/decisions/|docs/reference/all-of-0\.25\.md"
+)
 CODE = re.compile(r"^( *)(```|~~~).*?^\1\2", re.MULTILINE | re.DOTALL)
 
 
@@ -22,20 +25,46 @@ def gather(target: Path) -> None:
     """Fill the empty folder `target`."""
     for path in _pages():
         text = (ROOT / path).read_text()
-        header = "---\nsearch:\n  exclude: true\n---\n\n" if path in NOT_SEARCHED else ""
+        header = "---\nsearch:\n  exclude: true\n---\n\n" if NOT_SEARCHED.match(path) else ""
         _write(target / path, header + _with_pages_of_folders(text, ROOT / path))
         for linked in _linked_files(text, ROOT / path):
             place = target / linked.relative_to(ROOT)
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(linked, place)
+    for folder in sorted(path for path in (ROOT / "examples").iterdir() if path.is_dir()):
+        _offer(folder, target)
+
+
+def _offer(folder: Path, target: Path) -> None:
+    """Put a zip file of an example beside its page, for readers without a checkout, and link to it."""
+    name = folder.relative_to(ROOT)
+    files = [path for path in _listed(f"{name}/*") if (ROOT / path).is_file()]
+    if not files:
+        return
+    archive = target / f"{name}.zip"
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as content:
+        for path in files:
+            content.write(ROOT / path, path)
+    page = target / name / "README.md"
+    title, text = page.read_text().split("\n", 1)
+    offer = (
+        f"[Download all files of this example](../{archive.name}) (`unzip {archive.name}` makes `{name}`)."
+    )
+    page.write_text(f"{title}\n\n{offer}\n{text}")
 
 
 def _pages() -> list[str]:
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],  # noqa: S607
+    return [path for path in _listed("*.md") if not LEFT_OUT.match(path)]
+
+
+def _listed(pattern: str) -> list[str]:
+    """The files of the checkout that git does not ignore, and that match."""
+    listed = subprocess.run(  # noqa: S603 - patterns of this file
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", pattern],  # noqa: S607
         cwd=ROOT, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    return [path for path in listed.stdout.split("\n") if path and not LEFT_OUT.match(path)]
+    return [path for path in listed.stdout.split("\n") if path]
 
 
 def _write(place: Path, text: str) -> None:

@@ -59,7 +59,7 @@ def show(home: Home, plan: Plan) -> int:
         print(f"cluster '{home.name}' is not running")
         return NOT_RUNNING
     workers = workers_here(plan.address, home.authority(plan))
-    here = "the gateway does not answer" if workers is None else f"{workers} workers"
+    here = "the gateway does not answer" if workers is None else f"{workers} worker{'s' * (workers != 1)}"
     print(f"cluster '{home.name}' at port {plan.port}: {here}")
     for program in programs:
         print(f"{program.name:14} {program.pid:8}  {'well' if not program.wrong else program.wrong[0]}")

@@ -66,7 +66,11 @@ class EventFiles:
             return self.writer()
         except ImportError as error:
             self._missing = True
-            logger.warning("no TensorBoard events are written (%s): pip install tensorboard", error)
+            logger.warning(
+                "no TensorBoard events are written (%s). Metrics are reported all the same; "
+                "to use `det tensorboard`, pip install tensorboard",
+                error,
+            )
             return None
 
 

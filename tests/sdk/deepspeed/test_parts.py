@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from det_contracts import expconf
 from determined import core
 from determined.errors import InternalException, InvalidExperimentException
 from determined.pytorch.deepspeed import (
@@ -103,6 +104,23 @@ def test_what_deepspeed_decides_is_refused_and_what_means_nothing_warned_of(capl
     with caplog.at_level(logging.WARNING):
         check_optimizations({"gradient_compression": True, "average_training_metrics": False})
     assert "gradient_compression has no effect" in caplog.text
+
+
+def test_defaults_of_a_complete_configuration_cause_no_warning(caplog):
+    complete = expconf.complete(
+        {
+            "name": "any",
+            "entrypoint": "model_def:Any",
+            "searcher": {"name": "single", "metric": "loss", "max_length": {"batches": 1}},
+            "checkpoint_storage": {"type": "shared_fs", "host_path": "/tmp"},
+        },
+        defaults=[],
+        seed=0,
+        name="",
+    )
+    with caplog.at_level(logging.WARNING):
+        check_optimizations(complete["optimizations"])
+    assert caplog.records == []
     assert "average_training_metrics" not in caplog.text
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from det_contracts.expconf.sections import OPTIMIZATIONS
 from determined import core
 from determined._info import ClusterInfo
 from determined._training.plan import Plan
@@ -24,14 +25,7 @@ from determined.pytorch.deepspeed._trial import DeepSpeedTrial
 
 logger = logging.getLogger("determined.pytorch.deepspeed")
 _OURS = {"average_training_metrics", "mixed_precision", "aggregation_frequency"}
-_DEFAULTS = {
-    "average_aggregated_gradients": True,
-    "gradient_compression": False,
-    "grad_updates_size_file": None,
-    "auto_tune_tensor_fusion": False,
-    "tensor_fusion_threshold": 64,
-    "tensor_fusion_cycle_time": 1,
-}
+_DEFAULTS = {name: field.default for name, field in OPTIMIZATIONS.fields.items()}
 
 
 def train(trial_class: type[DeepSpeedTrial], info: ClusterInfo) -> None:
