@@ -26,11 +26,26 @@ ASKED = {
     ("why is my job waiting", "job waiting"): "why-is-my-job-waiting",
     ("how do I add a searcher", "add searcher"): "how-do-i-add-a-searcher-search-method",
     ("which setting moves checkpoints to S3", "checkpoints S3"): "which-setting-moves-checkpoints-to-s3",
-    ("how do I restore a backup",): "how-do-i-back-up-and-restore-a-cluster",
-    ("how do I use my own image", "own image"): "how-do-i-use-my-own-image",
+    ("how do I make a backup",): "how-do-i-make-and-restore-a-backup",
+    ("how do I restore a backup",): "docs/guides/operating.html#backup-and-restore",
+    ("how do I use my own image", "own image"): "how-do-i-use-my-own-image-or-a-private-image",
     ("how do I share a template", "share template"): "how-do-i-share-a-template",
     ("what happens when a worker dies", "worker dies"): "what-happens-when-a-worker-dies",
     ("how do I see GPU use", "gpu use", "GPU utilization"): "how-do-i-see-gpu-use",
+    ("how do I use two GPUs", "several GPUs"): "how-do-i-use-several-gpus-two-or-more-for-one-trial",
+    ("how do I see the logs of a failed trial",): "how-do-i-see-the-logs-of-a-failed-trial",
+    ("how do I stop everything", "stop experiment"): "how-do-i-stop-an-experiment-a-trial-or-everything",
+    ("where are my files",): "where-are-my-files",
+    ("where are my checkpoints stored",): "where-are-my-checkpoints-stored",
+    ("why did my trial fail",): "why-did-my-trial-end-stop-early-or-fail",
+    ("CUDA not found no GPU",): "why-is-no-gpu-found",
+    ("out of memory",): "what-do-i-do-when-a-trial-runs-out-of-memory",
+    ("connection refused",): "why-does-det-not-reach-the-cluster-command-not-found-connection-refused",
+    ("how do I use another port",): "how-do-i-use-another-port-or-a-cluster-elsewhere",
+    ("how do I upgrade",): "how-do-i-upgrade",
+    ("how do I download the best model",): "how-do-i-download-the-best-model",
+    ("how do I set environment variables",): "how-do-i-set-environment-variables",
+    ("how do I change the learning rate",): "how-do-i-change-a-setting-such-as-the-learning-rate-for-one-run",
 }
 
 
@@ -77,7 +92,7 @@ def search(site, browser):
     ("words", "answer"), [(words, answer) for asked, answer in ASKED.items() for words in asked]
 )
 def test_a_question_is_answered_in_one_click(search, words, answer):
-    page, _, anchor = f"{QUESTIONS}{answer}".partition("#")
+    page, _, anchor = (answer if "#" in answer else f"{QUESTIONS}{answer}").partition("#")
     address = re.compile(f"{re.escape(page)}[^#]*#{re.escape(anchor)}$")
     expect(search(words).first).to_have_attribute("href", address, timeout=60 * SECONDS)
 

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,12 @@ def test_the_site_is_built_without_a_warning(tmp_path):
     page = (tmp_path / "site" / "docs" / "reference" / "core.html").read_text()
     assert "report_training_metrics" in page
     assert "max_restarts" in (tmp_path / "site" / "search.json").read_text()
+    assert "../core_api.zip" in (tmp_path / "site" / "examples" / "core_api" / "index.html").read_text()
+    with zipfile.ZipFile(tmp_path / "site" / "examples" / "core_api.zip") as archive:
+        assert (
+            archive.read("examples/core_api/1_metrics.py")
+            == (ROOT / "examples" / "core_api" / "1_metrics.py").read_bytes()
+        )
 
 
 @pytest.mark.parametrize("link", ["nowhere.md", "index.md#no-such-heading"])
