@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from det_contracts.expconf import ConfigErrors, complete, sanity_check
+from det_contracts.expconf.searcher import METHODS
 
 SANITY = "version 0 experiment config is invalid"
 COMPLETENESS = "invalid experiment configuration"
@@ -38,8 +39,8 @@ def errors_of(config: Any) -> tuple[str, ...]:
 LENGTH = 'a length object must have one attribute named "batches", "records", or "epochs"'
 ODD = """if a hyperparameter object's ["type"] is set, it must be one of "int", "double", "log", const", \
 or "categorical\""""
-SEARCHERS = """is not an object where object["name"] is one of \
-'single', 'random', 'grid', 'async_halving', 'adaptive_asha', 'tpe', 'pbt', or 'custom'"""
+*FIRST, LAST = METHODS
+SEARCHERS = f'is not an object where object["name"] is one of {", ".join(map(repr, FIRST))}, or {LAST!r}'
 STORAGES = """is not an object where object["type"] is one of 'shared_fs', 's3', 'gcs' or 'azure'"""
 IMAGE = "is neither a string nor a map of cpu, cuda, or rocm to strings"
 VARIABLES = "is neither a list of strings nor a map of cpu, cuda, or rocm to lists of strings"
