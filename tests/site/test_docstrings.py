@@ -1,8 +1,10 @@
 """Whoever reads the reference learns what each argument is and what comes back."""
 
+import ast
 import importlib
 import inspect
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -108,3 +110,14 @@ def test_every_class_says_what_it_is():
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_arguments_and_results_are_described(name):
     assert faults(FUNCTIONS[name]) == []
+
+
+def test_examples_are_python():
+    examples = [
+        (name, textwrap.dedent(code))
+        for name, function in FUNCTIONS.items()
+        for code in re.findall(r"^ *```python\n(.*?)^ *```", described(function), re.MULTILINE | re.DOTALL)
+    ]
+    assert len(examples) > 60
+    for name, code in examples:
+        ast.parse(code, name)

@@ -141,6 +141,13 @@ class CheckpointContext:
 
         Raises:
             RuntimeError: When the upload has failed.
+
+        Example:
+            ```python
+            core_context.checkpoint.upload("out", {"steps_completed": 100}, background=True)
+            train_one_epoch()
+            core_context.checkpoint.wait_for_upload()  # from here on "out" may be changed
+            ```
         """
         self._uploads.wait()
 
@@ -202,6 +209,12 @@ class CheckpointContext:
 
         Raises:
             CheckpointNotFound: When there is no checkpoint with this id.
+
+        Example:
+            ```python
+            core_context.checkpoint.download(info.latest_checkpoint, "resumed")
+            state = torch.load("resumed/model.pt")
+            ```
         """
         self._uploads.settle()
         if DownloadMode(download_mode) is DownloadMode.NoSharedDownload:
@@ -217,6 +230,11 @@ class CheckpointContext:
 
         Returns:
             What was given when it was stored; `{}` if the cluster knows none.
+
+        Example:
+            ```python
+            steps = core_context.checkpoint.get_metadata(info.latest_checkpoint)["steps_completed"]
+            ```
         """
         self._uploads.settle()
         return self._transport.checkpoint_metadata(storage_id)

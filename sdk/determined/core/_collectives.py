@@ -53,6 +53,13 @@ class Collectives:
 
         Returns:
             On the chief all values, by rank; elsewhere None.
+
+        Example:
+            ```python
+            losses = core_context.distributed.gather(loss)
+            if losses is not None:  # on the chief
+                print(sum(losses) / len(losses))
+            ```
         """
         return self._all.gather(stuff)
 
@@ -102,6 +109,11 @@ class Collectives:
 
         Returns:
             The chief's value.
+
+        Example:
+            ```python
+            seed = core_context.distributed.broadcast(random.randrange(2**31))  # the same on all ranks
+            ```
         """
         return self._all.broadcast(stuff)
 

@@ -81,6 +81,13 @@ class SearcherOperation:
         Raises:
             RuntimeError: On a rank other than the chief, and after completion unless `length` is the
                 operation's.
+
+        Example:
+            ```python
+            for epoch in range(epochs_done, op.length):
+                train_one_epoch()
+                op.report_progress(epoch + 1)
+            ```
         """
         if not self._is_chief:
             raise RuntimeError("op.report_progress() may be called by the chief only")
@@ -103,6 +110,13 @@ class SearcherOperation:
         Raises:
             ValueError: Where the value is larger than that.
             RuntimeError: On a rank other than the chief, and when it was called before.
+
+        Example:
+            ```python
+            for op in core_context.searcher.operations():
+                accuracy = train_and_validate(until=op.length)
+                op.report_completed(accuracy)
+            ```
         """
         if not self._is_chief:
             raise RuntimeError("op.report_completed() may be called by the chief only")

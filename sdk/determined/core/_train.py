@@ -136,6 +136,11 @@ class TrainContext:
 
         Args:
             status: The text; it replaces the one before.
+
+        Example:
+            ```python
+            core_context.train.set_status("downloading the data")
+            ```
         """
         self._transport.set_status(str(status))
 
@@ -145,6 +150,13 @@ class TrainContext:
         Args:
             reason: `INVALID_HP`: the hyperparameters make no sense, the search tries others.
                 `USER_REQUESTED_STOP`: the trial has trained enough.
+
+        Example:
+            ```python
+            if batch_size > len(dataset):
+                core_context.train.report_early_exit(det.core.EarlyExitReason.INVALID_HP)
+                sys.exit()
+            ```
         """
         reason = EarlyExitReason(reason)
         if self._exit_reported:
@@ -158,6 +170,13 @@ class TrainContext:
 
         Returns:
             The value, or None when no trial has validated yet, or off cluster.
+
+        Example:
+            ```python
+            best = core_context.train.get_experiment_best_validation()
+            if best is None or loss < best:
+                save_checkpoint()
+            ```
         """
         return self._transport.best_validation()
 

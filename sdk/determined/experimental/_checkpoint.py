@@ -150,6 +150,11 @@ class Checkpoint:
 
         Raises:
             TypeError: `globs` is a text instead of a list.
+
+        Example:
+            ```python
+            client.get_trial(12).select_checkpoint(best=True).remove_files(["**/optimizer.*"])
+            ```
         """
         if isinstance(globs, str):
             raise TypeError(f"globs is a list such as ['**/*.log'], not the text {globs!r}")

@@ -20,6 +20,12 @@ def create_user(username: str, admin: bool, password: str | None = None, remote:
 
     Returns:
         The user.
+
+    Example:
+        ```python
+        client.login(user="admin", password="the password of admin")
+        client.create_user("ann", password="a first password")
+        ```
     """
     return connection().create_user(username, admin, password, remote)
 

@@ -102,6 +102,13 @@ class ExperimentReference(_Control):
 
         Raises:
             ValueError: The experiment is paused.
+
+        Example:
+            ```python
+            experiment = client.create_experiment("config.yaml", model_dir=".")
+            if experiment.wait() is not client.ExperimentState.COMPLETED:
+                raise SystemExit("the experiment failed")
+            ```
         """
         last_word = time.monotonic()
         while True:
@@ -164,6 +171,12 @@ class ExperimentReference(_Control):
         Raises:
             AssertionError: The experiment has no completed checkpoint.
             ValueError: `sort_by` is not given and the configuration names no metric.
+
+        Example:
+            ```python
+            checkpoint = client.get_experiment(7).top_checkpoint()
+            path = checkpoint.download()
+            ```
         """
         return self.top_n_checkpoints(1, sort_by, smaller_is_better)[0]
 
@@ -181,6 +194,13 @@ class ExperimentReference(_Control):
         Raises:
             AssertionError: The experiment has no completed checkpoint.
             ValueError: `sort_by` is not given and the configuration names no metric.
+
+        Example:
+            ```python
+            experiment = client.get_experiment(7)
+            for checkpoint in experiment.top_n_checkpoints(3, sort_by="accuracy", smaller_is_better=False):
+                print(checkpoint.uuid)
+            ```
         """
         if sort_by is None:
             order = _ranking.of_searcher(self.get_config())

@@ -199,6 +199,12 @@ class Model(_Description):
 
         Returns:
             The version.
+
+        Example:
+            ```python
+            model = client.create_model("digits")
+            version = model.register_version(client.get_experiment(7).top_checkpoint().uuid)
+            ```
         """
         answer = self._session.post(f"{self._path}/versions", {"checkpointUuid": checkpoint_uuid})
         return version_from_wire(self._session, answer["modelVersion"])

@@ -113,6 +113,11 @@ class TrialReference:
         Raises:
             AssertionError: The arguments contradict each other.
             ValueError: The trial has no such checkpoint.
+
+        Example:
+            ```python
+            path = client.get_trial(12).select_checkpoint(latest=True).download()
+            ```
         """
         _check_selection(latest, best, uuid, sort_by, smaller_is_better)
         if uuid is not None:
@@ -153,6 +158,12 @@ class TrialReference:
     def stream_training_metrics(self) -> Iterator[_metrics.TrainingMetrics]:
         """Return the trial's reports of training metrics, ordered by run and steps, read as they are
         iterated.
+
+        Example:
+            ```python
+            for report in client.get_trial(12).stream_training_metrics():
+                print(report.steps_completed, report.metrics)
+            ```
         """
         return _metrics.stream_training(self._session, [self.id])
 

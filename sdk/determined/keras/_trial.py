@@ -32,7 +32,17 @@ class TFKerasTrial(Trial, abc.ABC):
 
     @abc.abstractmethod
     def build_model(self) -> keras.Model:
-        """Return the compiled model, which `context.wrap_model()` returned."""
+        """Return the compiled model, which `context.wrap_model()` returned.
+
+        Example:
+            ```python
+            def build_model(self):
+                model = self.context.wrap_model(keras.Sequential([keras.layers.Dense(10)]))
+                optimizer = self.context.wrap_optimizer(keras.optimizers.Adam())
+                model.compile(optimizer=optimizer, loss="mse")
+                return model
+            ```
+        """
 
     @abc.abstractmethod
     def build_training_data_loader(self) -> InputData:

@@ -109,6 +109,12 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContex
 
         Returns:
             The model to use from now on: the same, or a `DistributedDataParallel` around it.
+
+        Example:
+            ```python
+            self.model = context.wrap_model(torch.nn.Linear(64, 10))
+            self.optimizer = context.wrap_optimizer(torch.optim.Adam(self.model.parameters()))
+            ```
         """
         model = model.to(self.device)
         if self._stepping.automatic and self.device.type == "cuda":

@@ -63,6 +63,12 @@ class Trainer:
             enabled: False to measure nothing.
             begin_on_batch: Index of the first batch that is measured.
             end_after_batch: Index of the last batch that is measured; None for no end but the five minutes.
+
+        Example:
+            ```python
+            trainer.configure_profiler(enabled=True, sync_timings=True, begin_on_batch=10)
+            trainer.fit(max_length=pytorch.Epoch(1))
+            ```
         """
         if self._local:
             logger.warning("configure_profiler() has no effect off cluster")
@@ -107,6 +113,16 @@ class Trainer:
             InvalidExperimentException: The trial has wrapped no model or no optimizer.
             RuntimeError: A data loader cannot be continued, or gives no batch; or the metric of the search is
                 not among those of the validation.
+
+        Example:
+            ```python
+            trainer = pytorch.Trainer(MyTrial(context), context)
+            trainer.fit(
+                max_length=pytorch.Epoch(4),
+                validation_period=pytorch.Epoch(1),
+                checkpoint_period=pytorch.Batch(500),
+            )
+            ```
         """
         self._warn(latest_checkpoint)
         plan = Plan(

@@ -83,6 +83,16 @@ class PyTorchTrial(Trial, abc.ABC):
         Returns:
             Metrics by name, the same names for all batches of a window; a bare tensor counts as `{"loss":
             tensor}`. Tensors are detached; a mean over batches and ranks is reported.
+
+        Example:
+            ```python
+            def train_batch(self, batch, epoch_idx, batch_idx):
+                images, labels = batch
+                loss = torch.nn.functional.cross_entropy(self.model(images), labels)
+                self.context.backward(loss)
+                self.context.step_optimizer(self.optimizer)
+                return {"loss": loss}
+            ```
         """
 
     @abc.abstractmethod
@@ -93,6 +103,13 @@ class PyTorchTrial(Trial, abc.ABC):
         continued at the right batch after a pause, so it describes the whole data set with the batch size of
         one slot. A loader of another kind needs
         `context.experimental.disable_dataset_reproducibility_checks()`.
+
+        Example:
+            ```python
+            def build_training_data_loader(self):
+                size = self.context.get_per_slot_batch_size()
+                return pytorch.DataLoader(self.training_data, batch_size=size, shuffle=True)
+            ```
         """
 
     @abc.abstractmethod
@@ -104,7 +121,14 @@ class PyTorchTrial(Trial, abc.ABC):
         """
 
     def build_callbacks(self) -> Mapping[str, PyTorchCallback]:
-        """Return the callbacks of this trial by name. The name is that of their state in checkpoints."""
+        """Return the callbacks of this trial by name. The name is that of their state in checkpoints.
+
+        Example:
+            ```python
+            def build_callbacks(self):
+                return {"stop_early": StopEarly(patience=3)}
+            ```
+        """
         return {}
 
     @_with_any_parameters
@@ -117,6 +141,14 @@ class PyTorchTrial(Trial, abc.ABC):
 
         Returns:
             Metrics by name, the same names for all batches. `evaluation_reducer()` makes one value of all.
+
+        Example:
+            ```python
+            def evaluate_batch(self, batch):
+                images, labels = batch
+                right = self.model(images).argmax(1) == labels
+                return {"accuracy": right.float().mean()}
+            ```
         """
         raise NotImplementedError
 

@@ -51,6 +51,12 @@ class LocalSearchRunner(SearchRunner):
 
         Returns:
             The id of the experiment.
+
+        Example:
+            ```python
+            runner = searcher.LocalSearchRunner(MyMethod(), searcher_dir="state")
+            experiment_id = runner.run("config.yaml", model_dir=".")
+            ```
         """
         once = uuid.uuid4() if self._is_kept() else self._begun()
         return self._search(

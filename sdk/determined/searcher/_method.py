@@ -123,6 +123,13 @@ class SearchMethod(abc.ABC):
 
         Args:
             searcher_state: What is known of the search.
+
+        Example:
+            ```python
+            def initial_operations(self, searcher_state):
+                trial = uuid.uuid4()
+                return [searcher.Create(trial, {"lr": 0.1}), searcher.ValidateAfter(trial, 4)]
+            ```
         """
 
     @abc.abstractmethod
@@ -145,6 +152,14 @@ class SearchMethod(abc.ABC):
             request_id: Id of the trial.
             metric: The value that the script reported: usually a number, but any JSON value may be.
             train_length: How far the trial has trained in all, in the unit of `ValidateAfter.length`.
+
+        Example:
+            ```python
+            def on_validation_completed(self, searcher_state, request_id, metric, train_length):
+                if metric < 0.1 or train_length >= 64:
+                    return [searcher.Close(request_id)]
+                return [searcher.ValidateAfter(request_id, 2 * train_length)]
+            ```
         """
 
     @abc.abstractmethod

@@ -98,6 +98,12 @@ class DeepSpeedTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerCont
 
         Returns:
             The same engine, on its device.
+
+        Example:
+            ```python
+            engine, *_ = deepspeed.initialize(model=net, model_parameters=net.parameters(), config="ds.json")
+            self.engine = context.wrap_model_engine(engine)
+            ```
         """
         from deepspeed.runtime.pipe.engine import PipelineEngine
 

@@ -43,6 +43,16 @@ class DeepSpeedTrial(Trial, abc.ABC):
 
         Returns:
             Metrics by name; the same names on each call.
+
+        Example:
+            ```python
+            def train_batch(self, dataloader_iter, epoch_idx, batch_idx):
+                images, labels = self.context.to_device(next(dataloader_iter))
+                loss = torch.nn.functional.cross_entropy(self.engine(images), labels)
+                self.engine.backward(loss)
+                self.engine.step()
+                return {"loss": loss}
+            ```
         """
 
     @abc.abstractmethod
