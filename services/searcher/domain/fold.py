@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-from det_contracts import ids
 from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints, gateway, scheduler, searcher, trial
 from det_contracts.expconf.length import Length
@@ -22,22 +21,16 @@ from services.kit.idempotency import keep
 from services.kit.pool_bindings import pool_bound
 from services.searcher.domain import jobs, unmanaged
 from services.searcher.domain.custom import post, still_counts
-from services.searcher.domain.state import Exit, Experiment, Named, State, Timer, Totals, Trial, is_stopping
+from services.searcher.domain.state import Exit, Experiment, Named, State, Timer, Totals, Trial
+from services.searcher.domain.steps import advance, of_request, open_trial, take
 from services.searcher.domain.unmanaged import is_lost
 from services.searcher.methods import (
-    Close,
     Create,
-    Event,
-    MethodError,
-    Operation,
-    Shutdown,
     TrialClosed,
     TrialExitedEarly,
     TrialProgress,
-    ValidateAfter,
     ValidationCompleted,
     start,
-    step,
 )
 from services.searcher.methods import TrialCreated as MethodTrialCreated
 
@@ -87,75 +80,12 @@ def _created(state: State, event: searcher.ExperimentCreated) -> Iterable[Key]:
         seed = event.config["reproducibility"]["experiment_seed"]
         searched = event.config["searcher"], event.config["hyperparameters"]
         state.searches[id], operations = start(*searched, seed, event.method_version)
-        yield from _take(state, id, operations)
+        yield from take(state, id, operations)
 
 
 def _length(searcher_config: dict[str, Any]) -> int:
     length = searcher_config.get("max_length")
     return 0 if length is None else Length.of(length).count
-
-
-def _take(state: State, experiment_id: int, operations: Iterable[Operation]) -> Iterable[Key]:
-    """Write what the method asks for into the records; dropped once the experiment is stopping."""
-    experiment = state.experiments[experiment_id]
-    yield "experiments", experiment_id
-    yield "searches", experiment_id
-    if is_stopping(experiment.state):
-        return
-    for operation in operations:
-        match operation:
-            case Create():
-                yield from _open(state, experiment_id, operation)
-            case ValidateAfter(request_id=request_id, length=length):
-                found = _by_request(state, experiment_id, request_id)
-                asked = replace(found, seq=found.seq + 1, length=length, complete=False)
-                yield from state.put_trial(asked)
-            case Close(request_id=request_id):
-                found = _by_request(state, experiment_id, request_id)
-                yield from state.put_trial(replace(found, closed=True))
-            case Shutdown(cancel=cancel, failure=failure):
-                to: Life = "STOPPING_CANCELED" if cancel else "STOPPING_COMPLETED"
-                to = "STOPPING_ERROR" if failure else to
-                yield from state.put_experiment(replace(state.experiments[experiment_id], shutdown=to))
-
-
-def _open(state: State, experiment_id: int, create: Create) -> Iterable[Key]:
-    totals = state.totals["all"]
-    id = totals.trials + 1
-    state.totals["all"] = replace(totals, trials=id)
-    task = ids.trial_task_id(experiment_id, create.request_id)
-    state.tasks[task] = Named(id)
-    source = _by_request(state, experiment_id, create.parent).checkpoint if create.parent else None
-    yield "totals", "all"
-    yield "tasks", task
-    yield from state.open_trial(
-        Trial(
-            id=id,
-            experiment_id=experiment_id,
-            request_id=create.request_id,
-            task_id=task,
-            seed=create.seed,
-            hparams=create.hparams,
-            source=source,
-        ),
-    )
-
-
-def _by_request(state: State, experiment_id: int, request_id: str) -> Trial:
-    return state.trials[state.tasks[ids.trial_task_id(experiment_id, request_id)].id]
-
-
-def _advance(state: State, experiment_id: int, happened: Event) -> Iterable[Key]:
-    """Take one step of the search method; an unmanaged experiment has none."""
-    if experiment_id not in state.searches:
-        yield "experiments", experiment_id
-        return
-    try:
-        state.searches[experiment_id], operations = step(state.searches[experiment_id], happened)
-    except MethodError as error:
-        yield from state.put_experiment(replace(state.experiments[experiment_id], fault=str(error)))
-        operations = ()
-    yield from _take(state, experiment_id, operations)
 
 
 def _moved(to: Life | None = None) -> Callable[[State, Any], Iterable[Key]]:
@@ -172,14 +102,14 @@ def _operations_posted(state: State, event: searcher.OperationsPosted) -> Iterab
     id = event.experiment_id
     kept = [one for one in event.operations if still_counts(state, id, one)]
     state.searches[id], operations = post(state.searches[id], kept, event.triggered_by)
-    return _take(state, id, operations)
+    return take(state, id, operations)
 
 
 def _trial_requested(state: State, event: searcher.TrialRequested) -> Iterable[Key]:
     experiment = state.experiments[event.experiment_id]
-    yield from _open(state, experiment.id, Create(event.request_id, 0, event.hparams))
+    yield from open_trial(state, experiment.id, Create(event.request_id, 0, event.hparams))
     if experiment.length:
-        fresh = _by_request(state, experiment.id, event.request_id)
+        fresh = of_request(state, experiment.id, event.request_id)
         yield from state.put_trial(replace(fresh, seq=1, length=experiment.length, complete=False))
 
 
@@ -234,7 +164,7 @@ def _trial_created(state: State, event: searcher.TrialCreated) -> Iterable[Key]:
     if known.request_id != event.request_id or known.seed != event.seed:
         raise ValueError(f"trial {event.trial_id} was not created as the search method now says")
     yield from state.put_trial(replace(known, announced=True, hparams=event.hparams))
-    yield from _advance(state, event.experiment_id, MethodTrialCreated(event.request_id, event.hparams))
+    yield from advance(state, event.experiment_id, MethodTrialCreated(event.request_id, event.hparams))
 
 
 def _operation_set(state: State, event: searcher.OperationSet) -> Iterable[Key]:
@@ -296,8 +226,8 @@ def _trial_ended(state: State, event: searcher.TrialEnded) -> Iterable[Key]:
     yield from state.put_trial(over)
     if event.early_exit is not None:
         exited = TrialExitedEarly(known.request_id, event.early_exit)
-        yield from _advance(state, known.experiment_id, exited)
-    yield from _advance(state, known.experiment_id, TrialClosed(known.request_id))
+        yield from advance(state, known.experiment_id, exited)
+    yield from advance(state, known.experiment_id, TrialClosed(known.request_id))
 
 
 def _allocation_ended(state: State, event: scheduler.AllocationEnded) -> Iterable[Key]:
@@ -324,7 +254,7 @@ def _operation_completed(state: State, event: trial.OperationCompleted) -> Itera
         return
     yield from state.put_trial(replace(known, complete=True))
     completed = ValidationCompleted(known.request_id, event.metric, event.length)
-    yield from _advance(state, known.experiment_id, completed)
+    yield from advance(state, known.experiment_id, completed)
 
 
 def _progressed(state: State, event: trial.Progressed) -> Iterable[Key]:
@@ -333,7 +263,7 @@ def _progressed(state: State, event: trial.Progressed) -> Iterable[Key]:
         return
     if known.patience_s:
         yield from state.put_trial(replace(known, units=event.units))
-    yield from _advance(state, known.experiment_id, TrialProgress(known.request_id, event.units))
+    yield from advance(state, known.experiment_id, TrialProgress(known.request_id, event.units))
 
 
 def _exited_early(state: State, event: trial.ExitedEarly, at: float) -> Iterable[Key]:

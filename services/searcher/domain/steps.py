@@ -1,0 +1,93 @@
+"""What a step of the search method writes into the state.
+
+The method runs inside the fold, so what it asks for follows from the log alone; `react` announces it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from det_contracts import ids
+from det_contracts.states import State as Life
+from services.searcher.domain.state import Named, State, Trial, is_stopping
+from services.searcher.methods import (
+    Close,
+    Create,
+    Event,
+    MethodError,
+    Operation,
+    Shutdown,
+    ValidateAfter,
+    step,
+)
+
+Key = tuple[str, Any]
+replace = msgspec.structs.replace
+
+
+def take(state: State, experiment_id: int, operations: Iterable[Operation]) -> Iterable[Key]:
+    """Write what the method asks for into the records; dropped once the experiment is stopping."""
+    experiment = state.experiments[experiment_id]
+    yield "experiments", experiment_id
+    yield "searches", experiment_id
+    if is_stopping(experiment.state):
+        return
+    for operation in operations:
+        match operation:
+            case Create():
+                yield from open_trial(state, experiment_id, operation)
+            case ValidateAfter(request_id=request_id, length=length):
+                found = of_request(state, experiment_id, request_id)
+                asked = replace(found, seq=found.seq + 1, length=length, complete=False)
+                yield from state.put_trial(asked)
+            case Close(request_id=request_id):
+                found = of_request(state, experiment_id, request_id)
+                yield from state.put_trial(replace(found, closed=True))
+            case Shutdown(cancel=cancel, failure=failure):
+                to: Life = "STOPPING_CANCELED" if cancel else "STOPPING_COMPLETED"
+                to = "STOPPING_ERROR" if failure else to
+                yield from state.put_experiment(replace(state.experiments[experiment_id], shutdown=to))
+
+
+def open_trial(state: State, experiment_id: int, create: Create) -> Iterable[Key]:
+    """Write a trial that is not announced yet, under the next id."""
+    totals = state.totals["all"]
+    id = totals.trials + 1
+    state.totals["all"] = replace(totals, trials=id)
+    task = ids.trial_task_id(experiment_id, create.request_id)
+    state.tasks[task] = Named(id)
+    source = of_request(state, experiment_id, create.parent).checkpoint if create.parent else None
+    yield "totals", "all"
+    yield "tasks", task
+    yield from state.open_trial(
+        Trial(
+            id=id,
+            experiment_id=experiment_id,
+            request_id=create.request_id,
+            task_id=task,
+            seed=create.seed,
+            hparams=create.hparams,
+            source=source,
+        ),
+    )
+
+
+def of_request(state: State, experiment_id: int, request_id: str) -> Trial:
+    """The trial that the method knows by this id."""
+    return state.trials[state.tasks[ids.trial_task_id(experiment_id, request_id)].id]
+
+
+def advance(state: State, experiment_id: int, happened: Event) -> Iterable[Key]:
+    """Take one step of the search method; an unmanaged experiment has none."""
+    if experiment_id not in state.searches:
+        yield "experiments", experiment_id
+        return
+    try:
+        state.searches[experiment_id], operations = step(state.searches[experiment_id], happened)
+    except MethodError as error:
+        yield from state.put_experiment(replace(state.experiments[experiment_id], fault=str(error)))
+        operations = ()
+    yield from take(state, experiment_id, operations)
