@@ -189,7 +189,7 @@ def _parser() -> argparse.ArgumentParser:
         ("run", "supervise in the foreground"),
         ("status", "say whether its programs run, and what is wrong with each"),
         ("logs", "show what its programs print"),
-        ("backup", "copy a cluster that runs into a folder"),
+        ("backup", "back up a running cluster into a folder"),
         ("restore", "make a cluster of a backup"),
         ("agent-up", "start one more worker"),
         ("agent-down", "stop a worker that agent-up started"),

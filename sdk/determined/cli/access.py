@@ -95,7 +95,7 @@ SESSION_VERBS = (
 )
 NOUN = Noun(
     "token",
-    "make and revoke tokens for programs that act for you",
+    "create and revoke API tokens",
     (
         Verb(
             "create",

@@ -88,7 +88,7 @@ DRAIN = arg("--drain", action="store_true", help="let running tasks finish")
 
 NOUN = Noun(
     "agent a",
-    "see and switch the machines that run trials",
+    "list, enable and disable the machines that run trials",
     (
         Verb("list ls", "list agents", list_agents, FORMATS),
         Verb("enable", "enable agents", enable, _AGENT),

@@ -81,7 +81,7 @@ def _counted(uuids: list[str]) -> str:
 
 NOUN = Noun(
     "checkpoint c",
-    "look at, download and delete checkpoints",
+    "show, download and delete checkpoints",
     (
         Verb(
             "download",

@@ -96,10 +96,10 @@ _EXPECTED = (
 )
 _GLOBAL = """
 global options, before the command:
-  -h, --help                    show this and leave
+  -h, --help                    show this help and exit
   -u USER, --user USER          act as this user
   -m MASTER, --master MASTER    address of the master; else DET_MASTER, else localhost:8080
-  -v, --version                 show the version and leave
+  -v, --version                 show the version and exit
   --debug                       show tracebacks, as DET_DEBUG=true does
 """
 

@@ -27,7 +27,7 @@ def run(session: Session, args: argparse.Namespace) -> None:
 
 NOUN = Noun(
     "command cmd",
-    "run single commands on the cluster",
+    "run commands on the cluster",
     (
         Verb(
             "run",

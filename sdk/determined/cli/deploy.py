@@ -14,7 +14,7 @@ from determined.cli.grammar import Arg, Noun, OneOf, Run, Verb, arg, one_of
 from determined.cli.platform_command import run_platform
 from determined.transport.rest import Session
 
-_DELETE = arg("--delete-db", action="store_true", help="forget everything the cluster knows")
+_DELETE = arg("--delete-db", action="store_true", help="delete all data of the cluster")
 
 _IGNORED_VALUES = ("--det-version", "--db-password", "--image-repo-prefix", "--auto-work-dir")
 _IGNORED_OF_AGENTS = ("--det-version", "--image-repo-prefix")
@@ -123,7 +123,12 @@ _GPU: tuple[Arg | OneOf, ...] = (
         ),
         arg("--no-gpu", action="store_false", dest="gpu", help="one CPU slot per agent"),
     ),
-    arg("--slots", type=int, metavar="N", help="artificial slots per agent instead of what it finds"),
+    arg(
+        "--slots",
+        type=int,
+        metavar="N",
+        help="number of CPU slots per agent, instead of the detected devices",
+    ),
 )
 _MASTER_ARGS: tuple[Arg | OneOf, ...] = (
     arg("--master-port", type=int, metavar="PORT", help="default: 8080, or what the configuration says"),
@@ -190,17 +195,17 @@ _LOCAL = (
         _OF,
         arg("--all", action="store_true", help="all that agent-up started"),
     ),
-    _verb("backup", "copy a cluster that runs into a folder", backup, _FOLDER, _KEY, CLUSTER_NAME),
+    _verb("backup", "back up a running cluster into a folder", backup, _FOLDER, _KEY, CLUSTER_NAME),
     _verb(
         "restore",
-        "make a cluster of a backup, and start it",
+        "restore a cluster from a backup, and start it",
         restore,
         _FOLDER,
         _KEY,
         CLUSTER_NAME,
         arg("--master-port", type=int, metavar="PORT", help="default: as before"),
     ),
-    _verb("status", "show whether a cluster's programs are well", status, CLUSTER_NAME),
+    _verb("status", "show the health of a cluster's programs", status, CLUSTER_NAME),
     _verb(
         "logs",
         "show the logs of a cluster's programs",

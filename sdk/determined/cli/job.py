@@ -102,7 +102,7 @@ def _operation(text: str) -> Object:
 
 NOUN = Noun(
     "job j",
-    "see and change the queue",
+    "show and change the job queue",
     (
         Verb(
             "list ls",

@@ -145,7 +145,7 @@ def _show(value: Any, args: argparse.Namespace) -> None:
 
 NOUN = Noun(
     "master",
-    "ask the master about itself",
+    "show the master's version, health and logs",
     (
         Verb("info", "show the master's version and identity", info, _FORM, login=False),
         Verb(

@@ -167,7 +167,7 @@ def _version_row(version: Object) -> list[Any]:
 
 NOUN = Noun(
     "model m",
-    "keep checkpoints under the names of models",
+    "manage models and their versions",
     (
         Verb(
             "list ls",

@@ -115,7 +115,7 @@ _WHO = one_of(
 )
 NOUN = Noun(
     "quota",
-    "limit what users, groups and workspaces may have",
+    "limit the resources of users, groups and workspaces",
     (
         Verb(
             "set",

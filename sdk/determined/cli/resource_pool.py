@@ -67,7 +67,7 @@ _POOL = arg("pool_name", help="name of the resource pool")
 _NAMES = arg("workspace_names", nargs="+", metavar="workspace_name", help="names of workspaces")
 BINDINGS = Noun(
     "bindings",
-    "say which workspaces may use a pool",
+    "show and change which workspaces may use a pool",
     (
         Verb(
             "add",
@@ -92,7 +92,7 @@ BINDINGS = Noun(
 )
 NOUN = Noun(
     "resource-pool rp",
-    "see the pools of machines",
+    "show and bind resource pools",
     (Verb("list ls", "list resource pools", list_pools, FORMATS), BINDINGS),
     default="list",
 )

@@ -41,7 +41,7 @@ def _show(session: Session, what: str, asked: dict[str, str], args: argparse.Nam
 
 NOUN = Noun(
     "resources res",
-    "query how slots were used",
+    "report how slots were used",
     (
         Verb(
             "raw",

@@ -120,7 +120,7 @@ _SHOW = arg("--show-ssh-command", action="store_true", help="also print the comm
 _ONE = arg("task_id", metavar="shell_id", help="id of the shell, or how it begins")
 NOUN = Noun(
     "shell",
-    "log in to workers by ssh",
+    "open ssh sessions on the cluster",
     (
         Verb(
             "start",

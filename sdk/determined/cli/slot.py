@@ -73,7 +73,7 @@ _SLOT = (arg("agent_id", help="the agent"), arg("slot_id", help="number of the s
 
 NOUN = Noun(
     "slot s",
-    "see and switch the devices that trials are placed on",
+    "list, enable and disable GPUs and CPU slots",
     (
         Verb("list ls", "list slots", list_slots, FORMATS),
         Verb("enable", "enable a slot", enable, _SLOT),

@@ -80,7 +80,7 @@ def _row(task: Object) -> list[Any]:
 
 NOUN = Noun(
     "task",
-    "see what waits for slots and what runs",
+    "show all tasks and their logs",
     (
         Verb(
             "list ls",

@@ -72,7 +72,7 @@ def remove(session: Session, args: argparse.Namespace) -> None:
 
 NOUN = Noun(
     "template tpl",
-    "keep parts of configurations under a name",
+    "manage templates of configurations",
     (
         Verb(
             "list ls",

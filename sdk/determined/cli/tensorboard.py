@@ -54,7 +54,7 @@ class _Gather(argparse.Action):
 
 NOUN = Noun(
     "tensorboard",
-    "see curves of experiments in TensorBoard",
+    "run TensorBoard on the cluster",
     (
         Verb(
             "start",

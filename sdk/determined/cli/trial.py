@@ -104,7 +104,7 @@ def download(session: Session, args: argparse.Namespace) -> None:
 
 NOUN = Noun(
     "trial t",
-    "watch and stop single trials",
+    "watch and stop trials",
     (
         Verb(
             "describe",
@@ -146,7 +146,10 @@ NOUN = Noun(
         ),
         Verb("kill", "kill a trial", kill, (_ID,)),
         Verb(
-            "support-bundle", "gather logs and records of a trial", support_bundle.bundle, support_bundle.ARGS
+            "support-bundle",
+            "collect logs and records of a trial in one file",
+            support_bundle.bundle,
+            support_bundle.ARGS,
         ),
     ),
 )

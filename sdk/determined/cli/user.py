@@ -67,7 +67,7 @@ def list_users(session: Session, args: argparse.Namespace) -> None:
 
 NOUN = Noun(
     "user u",
-    "log in and out, see and change users",
+    "log in and out, manage users",
     (
         Verb(
             "login",

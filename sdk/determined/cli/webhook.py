@@ -116,7 +116,7 @@ _ID = arg("webhook_id", type=int, metavar="WEBHOOK_ID", help="id of a webhook")
 _JSON = arg("--json", action="store_true", help="print as JSON")
 NOUN = Noun(
     "webhook",
-    "notify an address when experiments change their state",
+    "send notifications when experiments change their state",
     (
         Verb("list ls", "list webhooks", list_webhooks, (_JSON,)),
         Verb(

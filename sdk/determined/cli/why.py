@@ -112,7 +112,7 @@ def _at(step: dict[str, Any]) -> datetime:
 
 VERB = Verb(
     "why",
-    "explain a state",
+    "explain why something is in its state",
     why,
     (
         arg("kind", choices=(*KINDS, *_SHORT), metavar="KIND", help=", ".join(KINDS)),

@@ -256,7 +256,7 @@ def _project_table(projects: list[Object]) -> None:
 
 WORKSPACE = Noun(
     "workspace w",
-    "keep projects apart",
+    "organize projects in workspaces",
     (
         Verb("list ls", "list workspaces", list_workspaces, (*_SORT, *paging_args(), _JSON)),
         Verb(
@@ -282,7 +282,7 @@ WORKSPACE = Noun(
 )
 PROJECT = Noun(
     "project p",
-    "keep experiments apart",
+    "organize experiments in projects",
     (
         Verb("list ls", "list projects", list_projects_below, (_WORKSPACE, *_SORT, *paging_args(), _JSON)),
         Verb(
