@@ -49,7 +49,7 @@ def _offer(folder: Path, target: Path) -> None:
     page = target / name / "README.md"
     title, text = page.read_text().split("\n", 1)
     offer = (
-        f"[Download all files of this example](../{archive.name}) (`unzip {archive.name}` makes `{name}`)."
+        f"[Download all files of this example](../{archive.name}) (`unzip {archive.name}` creates `{name}`)."
     )
     page.write_text(f"{title}\n\n{offer}\n{text}")
 
