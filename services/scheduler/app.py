@@ -1,4 +1,4 @@
-"""The scheduler, joined from its parts."""
+"""Assembles the scheduler service."""
 
 from __future__ import annotations
 
@@ -46,14 +46,20 @@ RULES = Rules(
 
 @dataclass(frozen=True)
 class Settings(ServiceSettings):
-    """What the scheduler needs beside the common settings."""
+    """The scheduler's settings beyond those common to all services."""
 
     reconnect_wait_s: float = RECONNECT_WAIT_S
-    """How long a worker may be out of touch until its runs are started elsewhere."""
+    """How long a worker may be out of contact before its runs are restarted elsewhere, in seconds."""
     task_key: Path | None = None
-    """File with the key of runs' tokens, which the gateway has, too. None: they cannot use the REST API."""
+    """File with the key that signs the tokens of runs; the gateway uses the same key.
+
+    None: runs cannot use the REST API.
+    """
     pools: Path | None = None
-    """File with the resource pools; none: one pool `default` with the defaults, and those of the workers."""
+    """File with the resource pool configuration.
+
+    None: a single pool `default` with default settings, plus any pools that workers name.
+    """
 
 
 async def _beside(parts: Parts) -> None:
@@ -64,12 +70,13 @@ async def _beside(parts: Parts) -> None:
         tasks.create_task(_answer_scripts(parts))
         tasks.create_task(watch(parts, settings.reconnect_wait_s, orders.is_told, orders.call_back))
         if settings.pools is not None:
-            # A command waits until this replica leads; what is configured already has no effect.
+            # The command waits until this replica leads. Settings that are already in effect produce no
+            # event.
             tasks.create_task(_configure(parts, settings.pools))
 
 
 def _tokens(settings: Settings) -> Callable[[str], str]:
-    """What makes the tokens of runs; raises `BadSettings`."""
+    """Return the function that makes a run's token. Raises `BadSettings`."""
     key = task_tokens.key_from(settings.task_key)
     return (lambda _: "") if key is None else partial(task_tokens.issue, key)
 

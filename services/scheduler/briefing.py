@@ -1,4 +1,4 @@
-"""What an allocation is to run, gathered from the log for those that shall run it."""
+"""Gathers from the log what an allocation is to run, for the workers that will run it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SAID_ONCE = (ExperimentCreated, TrialCreated)
 
 
 class NotToBeFound(Exception):
-    """The log lacks what the assignment refers to."""
+    """The log lacks a fact that the assignment refers to."""
 
 
 class Facts:
@@ -73,7 +73,10 @@ class Facts:
 
 
 def gang_of(state: State, allocation: Allocation) -> Gang:
-    """Every node of an allocation learns the same of the others: addresses are as the workers stated them."""
+    """Return the nodes of an allocation.
+
+    Every node gets the same list; addresses are as the workers reported them.
+    """
     members = sorted(allocation.members, key=lambda member: member.rank)
     addresses = tuple(state.workers[member.worker_id].address for member in members)
     return Gang(addresses, tuple(len(member.slots) for member in members))
@@ -124,7 +127,7 @@ async def _deletion(facts: Facts, assigned: AllocationAssigned, gang: Gang) -> B
         facts.last(DeletionRequested, assigned.task_id),
     )
     experiment, deletion = found
-    # As whoever wrote what is to go, and with no more rights.
+    # Deletion runs as the user who wrote the files, with no additional rights.
     return Briefing(
         assigned=assigned,
         user=experiment.user,

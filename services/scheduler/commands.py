@@ -1,4 +1,4 @@
-"""What may be asked of the scheduler."""
+"""Commands that the scheduler accepts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from services.scheduler.steps import PREEMPTION_DEADLINE_S
 
 
 class ReportSilence(msgspec.Struct, frozen=True, tag="report_silence"):
-    """From the heartbeat watch beside the scheduler: a worker gave no sign of life for too long."""
+    """Sent by the heartbeat monitor beside the scheduler when a worker has been silent for too long."""
 
     worker_id: str
     session: str
@@ -43,7 +43,7 @@ class ReportSilence(msgspec.Struct, frozen=True, tag="report_silence"):
 
 
 def report_silence(state: State, command: ReportSilence, call: Call) -> Ruling:
-    """Declare the worker lost, unless it is gone already or came back as another session."""
+    """Declare the worker lost, unless it has already gone or has registered again with a new session."""
     worker = state.workers.get(command.worker_id)
     if worker is None or worker.presence != "here" or worker.session != command.session:
         return Ruling()
@@ -52,7 +52,9 @@ def report_silence(state: State, command: ReportSilence, call: Call) -> Ruling:
 
 
 class GiveUp(msgspec.Struct, frozen=True, tag="give_up"):
-    """From the same watch: a lost worker's host has had the time to end its part of an allocation."""
+    """Sent by the same monitor: the host of a lost worker has had enough time to end its part of an
+    allocation.
+    """
 
     allocation_id: str
     worker_id: str
@@ -61,7 +63,7 @@ class GiveUp(msgspec.Struct, frozen=True, tag="give_up"):
 
 
 def give_up(state: State, command: GiveUp, call: Call) -> Ruling:
-    """Declare the part over, unless its end has been told meanwhile. What is lost never comes back."""
+    """Declare the part over, unless its end was reported in the meantime. A lost part never comes back."""
     known = state.allocations.get(command.allocation_id)
     parts = known.members if known is not None else ()
     if not any(m.worker_id == command.worker_id and m.lost and not m.over for m in parts):
@@ -73,7 +75,7 @@ def give_up(state: State, command: GiveUp, call: Call) -> Ruling:
 
 
 def configure_pools(state: State, command: ConfigurePools, call: Call) -> Ruling:
-    """Take over what the configuration says of pools; those that it does not name stay as they are."""
+    """Apply the configured pool settings. Pools that the configuration does not name are left unchanged."""
     events = []
     for name, settings in command.pools.items():
         wanted = Pool(name=name, description=command.descriptions.get(name, ""), settings=settings)
@@ -90,7 +92,7 @@ def configure_pools(state: State, command: ConfigurePools, call: Call) -> Ruling
 
 
 def switch_worker(state: State, command: SwitchWorker, call: Call) -> Ruling:
-    """Open or close a worker; what is so already has no effect."""
+    """Enable or disable a worker. Does nothing if it is already in that state."""
     worker = _present(state, command.worker_id)
     draining = command.drain and not command.enabled
     if (worker.switch.enabled, worker.switch.draining) == (command.enabled, draining):
@@ -108,7 +110,7 @@ def switch_worker(state: State, command: SwitchWorker, call: Call) -> Ruling:
 
 
 def switch_slot(state: State, command: SwitchSlot, call: Call) -> Ruling:
-    """Open or close a slot; what is so already has no effect."""
+    """Enable or disable a slot. Does nothing if it is already in that state."""
     worker = _present(state, command.worker_id)
     if all(slot.id != command.slot_id for slot in worker.slots):
         raise not_found("slot", f"{worker.id}/{command.slot_id}")
@@ -130,7 +132,7 @@ def switch_slot(state: State, command: SwitchSlot, call: Call) -> Ruling:
 
 
 def submit_task(state: State, command: SubmitTask, call: Call) -> Ruling:
-    """Let a task wait for slots, however long: agents may come that have as many."""
+    """Queue a task for slots. It may wait indefinitely: workers with enough slots may register later."""
     if command.task_id in state.tasks:
         return Ruling(value=command.task_id)
     if not ids.is_token(command.task_id):
@@ -164,7 +166,7 @@ def submit_task(state: State, command: SubmitTask, call: Call) -> Ruling:
 
 
 def stop_task(state: State, command: StopTask, call: Call) -> Ruling:
-    """End a task; without effect where it is over, or ends already."""
+    """Stop a task. Does nothing if it is over or already stopping."""
     if command.task_id not in state.tasks:
         raise not_found("task", command.task_id)
     known = state.allocations.get(ids.allocation_id(command.task_id, 1))
@@ -174,7 +176,10 @@ def stop_task(state: State, command: StopTask, call: Call) -> Ruling:
 
 
 def state_idle(state: State, command: StateIdle, call: Call) -> Ruling:
-    """Count the time for which nobody uses a task; without effect where it said so before, or is over."""
+    """Start or stop the idle timeout of a task.
+
+    Does nothing if the task already has that state or is over.
+    """
     if command.task_id not in state.tasks:
         raise not_found("task", command.task_id)
     known = state.allocations.get(ids.allocation_id(command.task_id, 1))
@@ -193,7 +198,10 @@ def state_idle(state: State, command: StateIdle, call: Call) -> Ruling:
 
 
 def mark_daemon(state: State, command: MarkDaemon, call: Call) -> Ruling:
-    """Let a part serve the others; without effect where there is only one part, or it is one already."""
+    """Mark a part as a daemon that only serves the others.
+
+    Does nothing if it is the only other part left, or is already marked.
+    """
     known = _live(state, command.allocation_id)
     member = next((m for m in known.members if m.rank == command.rank), None)
     if member is None:
@@ -206,7 +214,7 @@ def mark_daemon(state: State, command: MarkDaemon, call: Call) -> Ruling:
 
 
 def ask_to_leave(state: State, command: AskToLeave, call: Call) -> Ruling:
-    """Ask an allocation to save and leave; without effect where it is asked already."""
+    """Ask an allocation to save its work and exit. Does nothing if it was already asked."""
     known = _live(state, command.allocation_id)
     if known.leaving or known.state == "PENDING":
         return Ruling()

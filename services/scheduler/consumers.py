@@ -1,4 +1,4 @@
-"""The consumers by which workers follow their orders; they are made for them, as workers may make none."""
+"""Creates the consumers through which workers read their orders; workers may not create their own."""
 
 from __future__ import annotations
 
@@ -14,11 +14,17 @@ from services.kit.log import OutcomeUnknown
 NANOSECONDS = 1_000_000_000
 ACK_WAIT_S = 5
 KEPT_S = 30 * 86400
-"""So long the consumer of a worker stays that does not ask; it is made again when the worker registers."""
+"""How long the broker keeps the consumer of an inactive worker.
+
+It is recreated when the worker registers again.
+"""
 
 
 def config(worker_id: str) -> dict[str, Any]:
-    """What the broker is asked for. What a worker has not acted on comes again; what is replaced does not."""
+    """Return the consumer configuration.
+
+    Orders that the worker has not acknowledged are redelivered, unless newer orders have replaced them.
+    """
     return {
         "durable_name": worker_id,
         "filter_subject": subjects.orders(worker_id),
@@ -31,13 +37,13 @@ def config(worker_id: str) -> dict[str, Any]:
 
 
 class Consumers:
-    """Makes consumers of ORDERS."""
+    """Creates consumers of the ORDERS stream."""
 
     def __init__(self, connection: Client) -> None:
         self._connection = connection
 
     async def make(self, worker_id: str) -> None:
-        """See that a worker has its consumer; raises `OutcomeUnknown`."""
+        """Ensure that a worker has its consumer. Raises `OutcomeUnknown`."""
         request = {"stream_name": subjects.ORDERS, "config": config(worker_id)}
         try:
             subject = f"CONSUMER.DURABLE.CREATE.{subjects.ORDERS}.{worker_id}"

@@ -1,4 +1,4 @@
-"""What the scheduler need not know any more: tasks that ended, and workers that went, long ago."""
+"""When the scheduler forgets tasks that ended and workers that left long ago."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from services.scheduler.domain.records import DAY_S, TASKS_KEPT_S
 
 
 def due(state: State) -> Iterable[float]:
-    """When the next one of each kind may be forgotten."""
+    """When the next record of each kind may be forgotten."""
     for ended_at, _ in state.over.scan():
         yield ended_at + TASKS_KEPT_S
         break
@@ -21,7 +21,7 @@ def due(state: State) -> Iterable[float]:
 
 
 def forgotten(state: State, now: float) -> Iterator[TaskForgotten | WorkerForgotten]:
-    """All that may be forgotten by now, of each kind what has been over for longest first."""
+    """Everything that may be forgotten by now; within each kind, what has been over longest comes first."""
     for _, id in state.over.upto(now - TASKS_KEPT_S):
         reason = f"it ended more than {TASKS_KEPT_S / DAY_S:.0f} days ago"
         yield TaskForgotten(id, state.tasks[id].number, reason)
@@ -31,5 +31,5 @@ def forgotten(state: State, now: float) -> Iterator[TaskForgotten | WorkerForgot
 
 
 def _away(found: Iterable[tuple[Any, ...]], state: State) -> Iterator[tuple[float, str]]:
-    """Without those that a run still has a share of."""
+    """Leave out workers on which a run still holds a part."""
     return ((until, id) for until, id in found if not state.places.held_on(id))

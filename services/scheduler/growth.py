@@ -1,7 +1,8 @@
-"""Which workers a pool asks for and which it gives back, as events with their reasons.
+"""Which workers a pool requests and which it gives back, as events with reasons.
 
-Asked for is what the queue could use and nobody offers; given back is what has long been idle and the queue
-cannot use. Both follow from the state alone, so a pool whose provisioner was away goes on where it was.
+A pool requests workers that the queue could use and that are not there yet, and gives back workers that have
+long been idle and that the queue cannot use. Both depend on the state alone, so a pool continues where it was
+after its provisioner has been away.
 """
 
 from __future__ import annotations
@@ -18,15 +19,18 @@ from services.scheduler.policy.autoscale import Demand, demand_of
 from services.scheduler.policy.records import Decision
 
 AT_ONCE = 100
-"""Workers that one pass asks for, or gives back."""
+"""Maximum number of workers that one pass requests or gives back."""
 
 
 def grow(state: State, pool: str, decision: Decision) -> Sequence[Any]:
-    """What a pool decides about its workers, beside `decision` about its queue; none for a pool at rest."""
+    """The events that change a pool's workers, given the `decision` about its queue.
+
+    Empty if nothing is to change.
+    """
     provider = state.pools[pool].settings.provider
     if provider is None and not state.provisioned_as(pool):
         return ()
-    # Without a provider it asks for nothing more, and gives back what it has.
+    # A pool without a provider requests no more workers and gives back the ones it has.
     view = _View(state, pool, provider or Provider(type="process", max_instances=0), decision)
     return [*view.over(), *view.failing(), *view.wanted(), *view.idle()]
 
@@ -40,14 +44,14 @@ class _View:
         placed = {share.agent_id for one in decision.allocate for share in one.shares}
         known = (one for id in placed if (one := state.provisioned.get(id)) is not None)
         self._taken = {one.id for one in known if one.standing in SPARE}
-        """Those that get work in this very pass."""
+        """Spare workers that get work in this very pass."""
         self._live = state.provisioned_as(pool, "taken", *SPARE)
         self._spare = state.provisioned_as(pool, *SPARE) - len(self._taken)
         self._room = provider.max_instances - state.provisioned_as(pool) + state.provisioned_as(pool, "over")
         self._demand = self._wish(decision)
 
     def _wish(self, decision: Decision) -> Demand:
-        """What the queue could use, as far as anything can follow from it."""
+        """What the queue could use, or nothing if the pool could neither grow nor shrink anyway."""
         if self._room <= 0 and not self._state.provisioned_as(self._pool, "idle"):
             return Demand()
         settings = self._state.pools[self._pool].settings
@@ -61,12 +65,12 @@ class _View:
         )
 
     def _those(self, standing: Standing) -> Iterable[Provisioned]:
-        """Some that stand so: first those that are not there yet, and of these the newest first."""
+        """Some workers with this standing: those not yet registered come first, newest first."""
         ids = self._state.provisioned_in.ids(self._pool, standing)
         return [self._state.provisioned[id] for id in islice(ids, AT_ONCE)]
 
     def over(self) -> Iterable[Any]:
-        """Those of which nothing is left."""
+        """Dismiss workers of which nothing is left."""
         for one in self._those("over"):
             yield scheduler.WorkerDismissed(
                 worker_id=one.id,
@@ -76,7 +80,7 @@ class _View:
             )
 
     def failing(self) -> Iterable[Any]:
-        """Those that must be given back whether the queue could use them or not."""
+        """Give back workers that must go whether or not the queue could use them."""
         for one in self._those("failing"):
             yield scheduler.WorkerReleased(
                 worker_id=one.id,
@@ -86,7 +90,7 @@ class _View:
             )
 
     def wanted(self) -> Iterable[Any]:
-        """Those that the queue could use beside what is there."""
+        """Request the workers that the queue could use beyond those that exist."""
         fails = any(event.failed for event in (*self.over(), *self.failing()))
         if fails or self._supply.retry_at:
             return
@@ -102,7 +106,7 @@ class _View:
             yield scheduler.WorkerWanted(worker_id=id, pool=self._pool, number=number, reason=reason)
 
     def _next_id(self, number: int) -> tuple[int, str]:
-        """An id that no worker has or had, also none that somebody starts by hand."""
+        """The next id that no worker has or had, including workers started by hand."""
         while True:
             number += 1
             id = f"{self._pool}-{number}"
@@ -110,7 +114,7 @@ class _View:
                 return number, id
 
     def idle(self) -> Iterable[Any]:
-        """Those that nobody has needed for long."""
+        """Give back workers that have not been needed for long."""
         surplus = self._spare - self._demand.instances
         count = max(0, min(surplus, self._live - self._provider.min_instances))
         idle = [one for one in self._those("idle") if one.id not in self._taken]

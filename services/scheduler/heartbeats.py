@@ -1,9 +1,9 @@
-"""Listens for signs of life of workers and reports those that fell silent.
+"""Listens for workers' heartbeats and reports workers that have gone silent.
 
-Absence is the one fact that nobody states, so this watch, outside the pure rules, turns it into a
-command; what follows from it is decided by the log alone.
+Nothing reports an absence, so this monitor, which is not part of the pure rules, turns it into a command.
+What follows from the command is decided by the log alone.
 
-Silence counts only while somebody listened (`services/kit/listening.py`).
+Silence counts only while this process was listening (`services/kit/listening.py`).
 """
 
 from __future__ import annotations
@@ -21,43 +21,50 @@ from services.scheduler.commands import GiveUp, ReportSilence
 from services.scheduler.domain import State
 
 RECONNECT_WAIT_S = 25.0
-"""Silence after which a worker counts as lost: longer than a leader change of the log (15 s)."""
+"""Silence after which a worker counts as lost, in seconds: longer than a leader change of the log (15 s)."""
 LOOK_EVERY_S = 1.0
 GRACE_S = 5.0
-"""What a host may take to end what it runs, once it knows that it has to."""
+"""Time that a host may need to end what it runs after it has learned that it must, in seconds."""
 PATIENCE_S = 5.0
-"""A report that was not ruled on by then is about the past; so is a fold that has not come so far by then."""
+"""A report that was not ruled on within this time is outdated, as is a fold that is further behind, in
+seconds.
+"""
 
 
 class Watch:
-    """When each session of a worker was last heard of, by this process's own clock."""
+    """When each session of a worker was last heard, by this process's own clock."""
 
     def __init__(self, patience_s: float, told: Callable[[str], bool] = lambda _: True) -> None:
-        """`told` says of a worker whether its orders say all that is folded of it."""
+        """Start with nothing heard.
+
+        `told` returns whether a worker's orders reflect everything folded about it.
+        """
         self._patience_s = patience_s
         self._told = told
         self._heard: dict[str, dict[str, float]] = {}
-        """By worker and session: another process that calls itself by the worker's name is no sign of it."""
+        """Worker -> session -> last heartbeat.
+
+        A heartbeat of another process with the same worker id does not count.
+        """
         self._met: dict[str, tuple[str, float]] = {}
-        """The session of each worker, and when it was seen first: a registration is a sign of life, too."""
+        """Worker -> its session and when it was first seen. A registration counts as a sign of life, too."""
         self._lost_since: dict[tuple[str, str], float] = {}
-        """Since when each part of an allocation, by worker, is lost and not over, and its host can know
-        it."""
+        """(allocation, worker) -> since when the part is lost, not over, and its host can know that."""
         self._listening = Listening(patience_s / 2, since_boot())
         self._unknown_since: dict[tuple[str, str], float] = {}
-        """Since when a session is heard of a worker that nobody knows."""
+        """(worker, session) -> since when an unregistered worker has been heard."""
 
     def begin_again(self) -> None:
-        """Nobody listened until now: whoever was not heard has not been silent."""
+        """Restart the measurement after a time without listening: nobody was silent during it."""
         self._listening.begin_again(since_boot())
 
     async def on_beat(self, message: Msg) -> None:
-        """A heartbeat: `heartbeat.<worker id>`, in it the session."""
+        """Handle a heartbeat: subject `heartbeat.<worker id>`, payload the session."""
         worker_id = message.subject.rpartition(".")[2]
         self._heard.setdefault(worker_id, {})[message.data.decode(errors="replace")] = since_boot()
 
     def readings(self, state: State) -> Iterable[Reading]:
-        """How long ago each worker that ought to be here gave a sign of life."""
+        """The time since the last heartbeat of each worker that should be here."""
         now = since_boot()
         here = [(one.id, one.session) for one in state.workers.values() if one.presence == "here"]
         heard = {id: self._heard.get(id, {}).get(session) for id, session in here}
@@ -65,9 +72,10 @@ class Watch:
         yield Reading("heartbeat_age_seconds", "Time since the last heartbeat", ("worker",), ages)
 
     def silent(self, state: State) -> list[ReportSilence]:
-        """Workers that ought to be here and are not heard of; asked at each look at which all was heard.
+        """Return reports on workers that should be here and have gone silent. Call this only when no
+        heartbeat is pending.
 
-        Nobody is silent before this watch itself has listened for as long as its patience, without a gap.
+        No worker counts as silent before this monitor has listened without a gap for as long as its patience.
         """
         now = since_boot()
         self._listening.look(now)
@@ -82,7 +90,7 @@ class Watch:
         return reports
 
     def given_up(self, state: State) -> list[GiveUp]:
-        """Lost parts of allocations that their hosts must have ended by now, each by its own clock."""
+        """Lost parts of allocations that their hosts, by their own clocks, must have ended by now."""
         now = since_boot()
         lost = {
             (id, member.worker_id): state.allocations[id].fence_s
@@ -97,7 +105,9 @@ class Watch:
         ]
 
     def unknown(self, state: State) -> list[tuple[str, str]]:
-        """Workers that live for longer than registering takes, and never registered; with their sessions."""
+        """Workers that have sent heartbeats for longer than registering takes but never registered, with
+        their sessions.
+        """
         now = since_boot()
         heard = {
             (id, session): self._unknown_since.get((id, session), now)
@@ -110,11 +120,14 @@ class Watch:
         return sorted(one for one, at in heard.items() if now - max(at, begun) > self._patience_s)
 
     def _host_can_know(self, allocation_id: str, worker_id: str) -> bool:
-        """Before that it may be in touch, and let run what it has not been told to end."""
+        """Whether the host can know that the part is lost.
+
+        Until then it may be in contact and keep running it.
+        """
         return (allocation_id, worker_id) in self._lost_since or self._told(worker_id)
 
     def _forget_unknown(self, state: State, now: float) -> None:
-        """Workers that are forgotten, and whoever was heard and never registered."""
+        """Drop what is known of forgotten workers and of silent ones that never registered."""
         for id in self._met.keys() - state.workers.keys():
             del self._met[id]
         for id in self._heard.keys() - state.workers.keys():
@@ -122,7 +135,10 @@ class Watch:
                 del self._heard[id]
 
     def _forget_others(self, worker_id: str, session: str, now: float) -> None:
-        """Sessions that nobody knows by now; one that has just begun may be heard before it is read of."""
+        """Drop outdated sessions.
+
+        A session that has just begun may be heard before its registration is folded.
+        """
         if self._met.get(worker_id, ("", 0.0))[0] != session:
             self._met[worker_id] = session, now
         heard = self._heard.get(worker_id, {})
@@ -136,9 +152,9 @@ async def watch(
     told: Callable[[str], bool],
     call_back: Callable[[str, str], None],
 ) -> None:
-    """Report silent workers for as long as this replica leads; `told` as for `Watch`.
+    """Report silent workers while this replica leads. `told` is as for `Watch`.
 
-    `call_back` is called with workers that live and are not known, and their session.
+    `call_back` is called with each live worker that is not registered, and its session.
     """
     listening = Watch(patience_s, told)
     parts.measures.read(lambda: listening.readings(parts.runner.state))

@@ -1,4 +1,4 @@
-"""Changes of a job's place in the queue and of its share (scheduling spec, section 6)."""
+"""Changes to a job's place in the queue and to its share (scheduling spec, section 6)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ replace = msgspec.structs.replace
 
 
 def change_job(state: State, command: ChangeJob, call: Call) -> Ruling:
-    """All that is given of one job changes, or nothing."""
+    """Apply all given changes to a job, or none of them."""
     known = _job(state, command.experiment_id)
     job = changed(state, command, call.at)
     if job == known:
@@ -45,7 +45,10 @@ def change_job(state: State, command: ChangeJob, call: Call) -> Ruling:
 
 
 def changed(state: State, command: ChangeJob, at: float | None = None) -> Job:
-    """The job as it would be then; raises `Refused`. `at` (seconds) bounds a move to the very end."""
+    """Return the job as it would be after the change.
+
+    `at` (seconds) bounds a move to the very end. Raises `Refused`.
+    """
     job = _take_pool(state, _job(state, command.experiment_id), command)
     job = _take_priority(job, command)
     job = _take_share(job, command)
@@ -78,7 +81,7 @@ def _take_pool(state: State, job: Job, command: ChangeJob) -> Job:
 
 
 def unknown_pool(state: State, name: str) -> Refused:
-    """The refusal of a pool that nobody configured and no worker is in."""
+    """The refusal of a pool that is not configured and has no workers."""
     known = ", ".join(sorted(state.pools)) or "none"
     return Refused(Problem("not_found", f"resource pool '{name}' not found; there are: {known}"))
 
@@ -128,11 +131,11 @@ def _take_place(state: State, job: Job, command: ChangeJob, at: float | None) ->
 
 
 def _beside(state: State, anchor: Job, job: Job) -> Iterable[QueuedJob]:
-    """The anchor and those on both sides of it in the queue, without the job itself."""
+    """The anchor and its neighbours on both sides in the queue, excluding the job itself."""
     place = place_in_line(anchor)
     for neighbours in (state.line.descending_from(place, 1), state.line.ascending_from(place, 1)):
         others = (state.jobs[key[-1]] for key in neighbours if key[-1] != job.experiment_id)
-        # The anchor itself, and the next.
+        # The anchor itself and the next job.
         yield from (_queued(one) for one in islice(others, 2))
 
 

@@ -1,4 +1,4 @@
-"""What operators see of the scheduler's state."""
+"""Metrics of the scheduler's state, for operators."""
 
 from __future__ import annotations
 

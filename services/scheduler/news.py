@@ -1,4 +1,4 @@
-"""What the scheduler tells scripts that wait: whether to leave; and workers: who has their id."""
+"""Answers waiting scripts (whether to exit) and workers (which worker has their id)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from services.scheduler.domain import State
 
 
 def leave(state: State, trial_id: int, ask: AskLeave) -> Leave | None:
-    """Whether a run of the trial is to leave; None where that is nothing new, or the run is not known
-    (yet)."""
+    """Whether a run of the trial should exit. None if that is not new, or the run is not (yet) known."""
     known = state.allocations.get(ask.allocation_id)
     if known is None or known.trial_id != trial_id:
         return None
@@ -24,7 +23,7 @@ def leave(state: State, trial_id: int, ask: AskLeave) -> Leave | None:
 
 
 def say_leave(runner: Runner[State], news: News) -> Say:
-    """Answers whoever asks whether to leave."""
+    """Return the handler for scripts that ask whether to exit."""
 
     async def say(trial_id: int, ask: AskLeave) -> Leave | None:
         key = ("allocations", ask.allocation_id)
@@ -34,7 +33,7 @@ def say_leave(runner: Runner[State], news: News) -> Say:
 
 
 def holder(state: State, worker_id: str) -> Holder | None:
-    """Who has a worker's id, or had it last."""
+    """Return which worker has an id, or had it last."""
     known = state.workers.get(worker_id)
     if known is None:
         return None
@@ -42,7 +41,7 @@ def holder(state: State, worker_id: str) -> Holder | None:
 
 
 def say_holder(runner: Runner[State]) -> Callable[[Msg], Awaitable[tuple[int, Any]]]:
-    """Answers workers that want to know whether their id is free."""
+    """Return the handler for workers that ask whether their id is free."""
 
     async def say(message: Msg) -> tuple[int, Any]:
         return 0, holder(runner.state, message.subject.split(".")[2])

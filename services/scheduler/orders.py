@@ -1,7 +1,8 @@
-"""Tells workers what they are to do: for each its newest orders, written behind the fold to ORDERS.
+"""Publishes each worker's current orders to the ORDERS stream, behind the fold.
 
-An order is no decision: it follows from what is folded. So whoever leads writes anew what it does not find as
-it must be, and who has led and does not know it yet is refused by the fence of the worker's subject.
+Orders are derived from the folded state and are not decisions themselves. The leader rewrites any order that
+differs from what the state implies. A former leader that has not yet noticed that it lost the lease is
+rejected by the fence on the worker's subject.
 """
 
 from __future__ import annotations
@@ -25,44 +26,52 @@ from services.scheduler.briefing import Facts, NotToBeFound, gang_of, read_brief
 from services.scheduler.domain import Allocation, Member, State
 
 AT_ONCE = 32
-"""Workers that are written to at the same time."""
+"""Number of workers whose orders are written concurrently."""
 BRIEFINGS_BYTES = EVENT_BYTES - 64 * 1024
-"""What is briefed anew takes so much of a message. The rest is for all that is short: an order to end, or an
-answer to a worker, waits for nobody's briefing."""
+"""How much of one message new briefings may take.
+
+The rest is reserved for short entries, so that an order to end, or an answer to a worker, never waits for a
+briefing.
+"""
 LONGEST_REASON = 500
-"""Characters of why something must end: what another worker said of its part may be as long as it likes."""
+"""Maximum length of a termination reason, in characters.
+
+Reasons can come from other workers and are otherwise unbounded.
+"""
 LOOK_EVERY_S = 0.5
 AGAIN_S = 0.2
 SET_BACK_S = 5.0
-"""For so long orders must seem to be of a later log than there is, until that is believed: who has just begun
-to lead a stream of several copies may not have its end at hand."""
+"""How long orders must appear to be ahead of the log before this is believed, in seconds.
+
+The end of a replicated stream may not be visible immediately after a replica starts to lead.
+"""
 OUT_OF_TOUCH = "its worker was given up for lost"
 _ENCODER = msgspec.json.Encoder()
 
 log = structlog.get_logger()
 MakeRoom = Callable[[str], Awaitable[None]]
-"""Makes the consumer by which a worker follows its orders, where there is none yet."""
+"""Creates the consumer through which a worker reads its orders, if it does not exist."""
 TokenOf = Callable[[str], str]
-"""The token by which a run uses the REST API."""
+"""Returns the token with which a run uses the REST API."""
 
 
 def parts_on(state: State, worker_id: str) -> list[tuple[Allocation, Member]]:
-    """What a worker has and is not over, in the order of assignment."""
+    """The allocations on a worker that are not over, in the order of assignment."""
     held = [state.allocations[id] for id in state.places.held_on(worker_id)]
     found = [(one, m) for one in held for m in one.members if m.worker_id == worker_id and not m.over]
     return sorted(found, key=lambda pair: (pair[0].assigned, pair[0].id))
 
 
 def reason_to_end(allocation: Allocation, member: Member) -> str:
-    """Why a part must end at once; empty when it need not."""
+    """Why a part must end now, or "" if it need not."""
     return allocation.killed[:LONGEST_REASON] or (OUT_OF_TOUCH if member.lost else "")
 
 
 def fitting(orders: WorkerOrders, told: WorkerOrders | None) -> WorkerOrders:
-    """As much of the orders as one message takes; further briefings when those before have started.
+    """Trim the orders to what fits in one message. Further briefings follow once earlier ones have started.
 
-    What was briefed before stays: otherwise these orders would be whole up to an earlier position than those
-    that were `told`, as if somebody had read less.
+    Briefings that were already sent are kept. Otherwise the new orders would be complete only up to an
+    earlier position than the orders in `told`, as if they came from a replica that had read less of the log.
     """
     bare = msgspec.structs.replace(orders, allocations=())
     briefed = {one.allocation_id for one in told.allocations if one.briefing} if told is not None else set()
@@ -83,7 +92,7 @@ def fitting(orders: WorkerOrders, told: WorkerOrders | None) -> WorkerOrders:
 
 
 def says_nothing_new(orders: WorkerOrders, told: WorkerOrders) -> bool:
-    """Whether a worker that was told the one would do nothing else by the other."""
+    """Whether the new orders would not make a worker do anything different from the orders it already has."""
     if (orders.session, orders.presence, orders.refused) != (told.session, told.presence, told.refused):
         return False
     before = {one.allocation_id: one for one in told.allocations}
@@ -97,7 +106,7 @@ def says_nothing_new(orders: WorkerOrders, told: WorkerOrders) -> bool:
 
 
 class OrdersWriter:
-    """Keeps the orders of all workers as the fold says, for as long as this replica leads."""
+    """Keeps the orders of all workers in line with the folded state while this replica leads."""
 
     def __init__(self, parts: Parts, make_room: MakeRoom, token_of: TokenOf = lambda _: "") -> None:
         self._token_of = token_of
@@ -107,32 +116,35 @@ class OrdersWriter:
         self._make_room = make_room
         self._leads = False
         self._due: dict[str, None] = {}
-        """Workers whose orders may not be as they must be, those that wait longest first."""
+        """Workers whose orders may be outdated, longest-waiting first."""
         self._working: set[str] = set()
         self._on: dict[str, set[str]] = {}
-        """Allocation -> workers: also of one that is gone it must be known whom to tell."""
+        """Allocation -> workers. Also tells which workers to update when an allocation is gone."""
         self._briefings: dict[str, Briefing | str] = {}
-        """Of allocations that have not started everywhere, or why there is none."""
+        """Briefings of allocations that have not started everywhere, or the reason why there is none."""
         self._told: dict[str, tuple[int, WorkerOrders | None]] = {}
-        """By worker, sequence and content of the newest message in ORDERS."""
+        """Sequence number and content of each worker's newest message in ORDERS."""
         self._unknown: dict[str, str] = {}
-        """By worker that was never registered, the session in which it gives signs of life."""
+        """Unregistered worker -> the session in which it sends heartbeats."""
         self._ahead_since: dict[str, float] = {}
-        """By worker, since when its orders tell of positions that CONTROL does not have."""
+        """Worker -> since when its orders refer to positions that CONTROL does not have."""
         self._news = asyncio.Event()
         self._facts = Facts(parts.journal)
         parts.runner.hear(self._facts.folded)
         parts.saver.watch(self._changed)
 
     def call_back(self, worker_id: str, session: str) -> None:
-        """A worker lives that nobody knows: have it register. Its registration was in a log that is gone."""
+        """Make an unknown worker that sends heartbeats register.
+
+        Its registration was in a log that is gone.
+        """
         if self._unknown.get(worker_id) != session:
             self._unknown[worker_id] = session
             self._due[worker_id] = None
             self._news.set()
 
     def is_told(self, worker_id: str) -> bool:
-        """Whether all that is folded of a worker is in ORDERS."""
+        """Whether ORDERS reflects everything that has been folded about a worker."""
         return self._leads and worker_id not in self._due and worker_id not in self._working
 
     def _changed(self, keys: Collection[Key]) -> None:
@@ -156,7 +168,7 @@ class OrdersWriter:
             self._briefings.pop(id, None)
 
     async def run(self) -> None:
-        """Write what is due until cancelled."""
+        """Write outdated orders until cancelled."""
         await self._runner.ready.wait()
         while True:
             with contextlib.suppress(TimeoutError):
@@ -172,7 +184,7 @@ class OrdersWriter:
                 await self._write_all()
 
     def _begin(self) -> None:
-        """Another one may have written until now."""
+        """Discard what is cached: another replica may have written orders until now."""
         state: State = self._runner.state
         self._leads = True
         self._told.clear()
@@ -197,7 +209,7 @@ class OrdersWriter:
                 await asyncio.sleep(AGAIN_S)
 
     async def _write(self, worker_id: str) -> bool:
-        """Write one worker's orders where they are not written; whether they are."""
+        """Write one worker's orders if they are outdated. Returns whether they were written."""
         try:
             sequence, told = await self._newest(worker_id)
             if told is not None and await self._is_of_a_later_log(worker_id, told):
@@ -206,7 +218,7 @@ class OrdersWriter:
             if orders is None or (told is not None and says_nothing_new(orders, told)):
                 return True
             if told is not None and told.position > orders.position:
-                # Somebody who has read further has written it, or it seems so for now.
+                # Another replica that has read further has written them, or so it appears for now.
                 return False
             if told is None or told.session != orders.session:
                 await self._make_room(worker_id)
@@ -221,10 +233,10 @@ class OrdersWriter:
             return False
 
     async def _is_of_a_later_log(self, worker_id: str, told: WorkerOrders) -> bool:
-        """Whether orders follow from what is gone: CONTROL was restored, and ORDERS is as it was since.
+        """Whether the orders follow from a log that is gone: CONTROL was restored, but ORDERS was not.
 
-        What they tell of never happened. Nobody else would write them anew: they seem to be of one who has
-        read further.
+        What these orders describe never happened. No other replica would rewrite them, because they appear to
+        come from one that has read further.
         """
         if told.position <= self._runner.positions[subjects.CONTROL]:
             self._ahead_since.pop(worker_id, None)
@@ -310,5 +322,5 @@ def _decoded(body: bytes) -> WorkerOrders | None:
     try:
         return msgspec.json.decode(body, type=WorkerOrders)
     except msgspec.MsgspecError:
-        # Of another version: written anew.
+        # Written by another version: rewrite it.
         return None

@@ -1,4 +1,4 @@
-"""Why a request is kept out of its pool's book: which quota it waits for, in words for who waits."""
+"""Explains which quota keeps a request out of its pool's book, for the user who waits for it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from services.scheduler.policy.capacity import cannot_hold, counted
 from services.scheduler.policy.records import Request
 
 SHOWN = 3
-"""Requests that are told of by name."""
+"""Number of requests that an explanation mentions by name."""
 
 
 class Outside:
-    """Explains those who are kept out at present; each sum is made once."""
+    """Explains the requests that are currently kept out. Each sum is computed once."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -22,7 +22,7 @@ class Outside:
         self._sums: dict[str, int] = {}
 
     def why(self, allocation_id: str) -> str:
-        """One sentence or two; empty for what no quota keeps out."""
+        """One or two sentences, or "" if no quota keeps the request out."""
         placed = self._gate.outsider(allocation_id)
         if placed is None:
             return ""

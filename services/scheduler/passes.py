@@ -1,4 +1,4 @@
-"""One pass over a pool's queue: the policy's decision as events."""
+"""Turns a policy's decision about one pool into events."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from services.scheduler.policy.records import Decision, Release, Share
 from services.scheduler.steps import PREEMPTION_DEADLINE_S, next_step
 
 AT_ONCE = 500
-"""Decisions of one pass that are stated together; the next pass states the rest."""
+"""Maximum number of a pass's decisions that are recorded together; the next pass records the rest."""
 
 
 def decide_pool(state: State, pool: str) -> Decision:
-    """Who gets slots of a pool, and who is asked to leave."""
+    """Decide which requests get slots of a pool and which runs are asked to exit."""
     state.index.gate.settle()
     return decide(state.index.books[pool])
 
 
 def one_pass(state: State, pool: str, decision: Decision) -> Sequence[Any]:
-    """The decision about a pool as events; none when nothing waits or nothing fits."""
+    """Return the decision about a pool as events; empty if nothing waits or nothing fits."""
     settings = state.pools[pool].settings
     fence_s = settings.fence_after_s if settings.on_lost == "fence" else 0.0
     free = _Free(state)
@@ -46,14 +46,14 @@ def one_pass(state: State, pool: str, decision: Decision) -> Sequence[Any]:
         )
     for release in decision.release[:AT_ONCE]:
         allocation = state.allocations[release.allocation_id]
-        # What is about to be told something on its own account must not be told twice in one batch.
+        # An allocation with a step of its own must not get a second one in the same batch.
         if not next_step(state, allocation):
             events.append(_release(state, allocation, release))
     return events
 
 
 def _release(state: State, allocation: Allocation, release: Release) -> Any:
-    """Ask for the slots back; what has not started yet has nothing to save."""
+    """Ask for the slots back. A run that has not started yet has nothing to save, so it is killed."""
     reason = _claim(state, release.wanted_by)
     if allocation.state == "ASSIGNED":
         return scheduler.KillRequested(allocation.id, f"{reason}; it had not started yet")
@@ -76,7 +76,7 @@ def _claim(state: State, wanted_by: str) -> str:
 
 
 class _Free:
-    """Free slots of workers, ascending, as one pass hands them out."""
+    """Free slots of workers, in ascending order, as one pass hands them out."""
 
     def __init__(self, state: State) -> None:
         self._state = state

@@ -28,15 +28,15 @@ _POOL_FIELDS = {
     "pool_name", "description", "scheduler", "provider", "max_aux_containers_per_agent", *_ON_LOST,
 }  # fmt: skip
 LEAST_FENCE_S = 10.0
-"""A worker tells every other second that it is in touch, and may need some more to connect again."""
+"""A worker reports every two seconds that it is in contact, and may need some more time to reconnect."""
 _TASKS = "task_container_defaults"
-"""The gateway's, which completes configurations with them."""
+"""Belongs to the gateway, which completes configurations with these defaults."""
 _OLD_NAME = "max_cpu_containers_per_agent"
 _SCHEDULER_FIELDS = {"type", "fitting_policy", "allow_heterogeneous_fits", "preemption", "default_priority"}
 
 
 def read_pools(path: Path) -> ConfigurePools:
-    """The pools of a file. Raises `BadSettings` with every problem and where it is."""
+    """Read the pools of a file. Raises `BadSettings`, which lists every problem and its location."""
     problems: list[str] = []
     command = _pools(pools_file.read(path), problems)
     pools_file.refuse(path, problems)

@@ -1,4 +1,4 @@
-"""What a change of the queue would lead to, before anybody asks for it."""
+"""Previews what a change of the queue would lead to."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ replace = msgspec.structs.replace
 
 
 def preview(state: State, query: PreviewChange) -> dict[str, list[int]]:
-    """Who would stand where, start at once and be asked to leave; the queue stays as it is."""
+    """Return which jobs would be where, start at once, or be asked to exit. The queue is not changed."""
     state.index.gate.settle()
     job = changed(state, query.change)
     now = state.index.books[job.pool]
@@ -42,7 +42,7 @@ def _owners(state: State, allocations: Iterable[str]) -> list[int]:
 
 
 def _as_if(book: Book, job: Job) -> Book:
-    """The pool with the job as it would be then. A job of another pool brings its requests when it moves."""
+    """A copy of the pool with the job as it would be. A job moved from another pool brings its requests."""
     mine = str(job.experiment_id)
 
     def put(request: Request) -> Request:

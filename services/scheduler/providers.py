@@ -1,14 +1,14 @@
-"""How a pool of the configuration file gets workers by itself: the block `provider` of a pool.
+"""Parses the `provider` block of a pool in the configuration file: how the pool gets workers.
 
 provider:
   type: slurm                       # or: kubernetes, process
   slots_per_instance: 4             # slots that one worker will offer
   min_instances: 0
   max_instances: 8
-  max_idle_agent_period: 20m        # without work for so long it is given back
-  max_agent_starting_period: 20m    # within this time of its start it must have registered
-  notice_period: 2m                 # so long before its host is taken away its tasks are asked to leave
-  slurm: {partition: gpu}           # what only this engine knows: docs/guides/slurm.md, kubernetes.md
+  max_idle_agent_period: 20m        # a worker idle for this long is given back
+  max_agent_starting_period: 20m    # a started worker must register within this time
+  notice_period: 2m                 # tasks are asked to exit this long before the host goes
+  slurm: {partition: gpu}           # engine-specific settings: docs/guides/slurm.md, kubernetes.md
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ _FIELDS = {"type", *_COUNTS, *_PERIODS, *ENGINES}
 
 
 def read_provider(at: str, given: Any) -> tuple[Provider | None, list[str]]:
-    """The provider of a pool, None for none; and what is wrong with it, each with the place `at`."""
+    """Return a pool's provider, or None, and the problems found.
+
+    Each problem begins with its location `at`.
+    """
     if given is None:
         return None, []
     if not isinstance(given, dict):
@@ -75,7 +78,7 @@ def _senseless(at: str, provider: Provider) -> list[str]:
 
 
 def seconds(text: Any) -> float | None:
-    """A duration such as `1h30m`, or a number of seconds; None for anything else."""
+    """Parse a duration such as `1h30m` or a number of seconds. Returns None for anything else."""
     if isinstance(text, int | float) and not isinstance(text, bool):
         return float(text) if text >= 0 else None
     if not isinstance(text, str) or not _DURATION.fullmatch(text):

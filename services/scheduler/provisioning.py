@@ -1,4 +1,4 @@
-"""What the provisioner says to the scheduler, and what it is told."""
+"""What the provisioner reports to the scheduler, and what the scheduler answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from services.scheduler.jobs import unknown_pool
 
 
 def report_workers(state: State, command: ReportWorkers, call: Call) -> Ruling:
-    """Take down what an engine says that it has not said before; of workers that are over nothing."""
+    """Record what an engine reports for the first time. Reports about workers that are over are ignored."""
     if command.pool not in state.pools:
         raise unknown_pool(state, command.pool)
     events: list[Any] = []
@@ -43,7 +43,7 @@ def _says_more(seen: SeenWorker, one: Provisioned) -> bool:
 
 
 def provisioning(state: State, query: Provisioning) -> list[dict[str, Any]]:
-    """The pools that get workers by themselves, and the workers that they have asked for."""
+    """The pools that provision workers, and the workers that they have requested."""
     names = state.pools if query.pool is None else {query.pool} & state.pools.keys()
     growing = (name for name in names if state.pools[name].settings.provider or state.provisioned_as(name))
     return [_pool(state, name) for name in sorted(growing)]
@@ -66,7 +66,9 @@ def _worker(one: Provisioned) -> dict[str, Any]:
 
 
 def supply_of(state: State, pool: str) -> str:
-    """How a pool that gets workers by itself stands, in one sentence for who waits in it; else empty."""
+    """The state of a pool's provisioning in one sentence, for users whose tasks wait in it; "" if it has
+    none.
+    """
     settings = state.pools[pool].settings if pool in state.pools else None
     if settings is None or settings.provider is None:
         return ""
@@ -88,7 +90,7 @@ def supply_of(state: State, pool: str) -> str:
 
 
 def _coming(state: State, pool: str) -> str:
-    """Those that were asked for and are not there yet; empty where there are none."""
+    """A description of the workers that were requested and are not there yet; "" if there are none."""
     places = [(pool, standing, False) for standing in ("spare", "idle")]
     count = sum(state.provisioned_in.count(*place) for place in places)
     oldest = [key for place in places if (key := next(state.provisioned_in.descending(*place), None))]

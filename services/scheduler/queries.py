@@ -1,4 +1,4 @@
-"""What the scheduler answers from its folded state."""
+"""Queries that the scheduler answers from its folded state."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ from services.scheduler.preview import preview
 from services.scheduler.provisioning import provisioning, supply_of
 
 MOST_EXPLAINED = 1000
-"""Waiting allocations that one answer explains; those behind them wait for the same reasons."""
+"""Maximum number of waiting allocations that one answer explains.
+
+Those behind them wait for the same reasons.
+"""
 
 
 def waiting(state: State, query: Waiting) -> dict[str, str]:
@@ -47,7 +50,7 @@ def waiting(state: State, query: Waiting) -> dict[str, str]:
 
 
 def _kept_out(state: State, pool: str) -> Iterable[str]:
-    """By quotas."""
+    """Allocations that quotas keep out."""
     return (request.allocation_id for request in state.index.gate.outside(pool))
 
 
@@ -56,7 +59,7 @@ def _waits(allocation: Allocation) -> bool:
 
 
 class Explained:
-    """Why allocations wait, in the words of one answer: each pool is looked at once."""
+    """Explains why allocations wait, for one answer. Each pool is examined only once."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -65,7 +68,7 @@ class Explained:
         self._growing: dict[str, str] = {}
 
     def why(self, allocation: Allocation) -> str:
-        """One sentence about an allocation that waits."""
+        """One sentence about a waiting allocation."""
         quota = self._outside.why(allocation.id)
         if quota:
             return quota
@@ -77,7 +80,7 @@ class Explained:
 
 
 def jobs(state: State, query: Jobs) -> list[dict[str, Any]]:
-    """The queue of one pool or of all; jobs that ask for nothing just now are not in it."""
+    """The queue of one pool or of all. Jobs that currently request nothing are not in it."""
     if query.pool is not None and query.pool not in state.pools:
         raise unknown_pool(state, query.pool)
     pools = [query.pool] if query.pool is not None else sorted(state.pools)
@@ -134,7 +137,7 @@ def _pool(state: State, name: str, workers: list[Worker]) -> dict[str, Any]:
 
 
 def fits(state: State, query: Fits) -> str:
-    """Whether such a request could ever be placed, and what would fit."""
+    """Why such a request could never be placed and what would fit; "" if it could be."""
     if query.pool not in state.pools and query.pool != "default":
         raise unknown_pool(state, query.pool)
     book = state.index.books.get(query.pool)
@@ -154,7 +157,7 @@ def _could_grow_to(pool: Pool, query: Fits) -> bool:
 
 
 def jobs_used(state: State, query: JobsUsed) -> dict[str, dict[str, int]]:
-    """What counts for quotas."""
+    """Slots and jobs used by each quota holder."""
     slots, owed = limits.used(state, state.index.gate.usage), limits.used(state, state.owed)
     return {holder: {"slots": slots[holder], "jobs": owed[holder]} for holder in state.quotas}
 

@@ -1,7 +1,7 @@
-"""The scheduler's rules: what its state calls for.
+"""The scheduler's rules: which events its state calls for.
 
-For an allocation: ask it to leave, kill it, declare it over. For a pool: one pass over the queue, and which
-workers it asks for or gives back.
+For an allocation: ask it to exit, kill it, or declare it over. For a pool: run one pass over the queue, and
+decide which workers to request or give back.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from services.scheduler.steps import next_step
 
 
 def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
-    """Events that one record calls for; none for a record at rest."""
+    """Return the events that a record calls for; empty if there is nothing to do."""
     kind, id = key
     if kind == "pools" and id in state.pools:
         decision = decide_pool(state, id)
@@ -30,7 +30,7 @@ def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
 
 
 def due(state: State) -> float | None:
-    """The earliest due time that has not been stated as passed."""
+    """The earliest due time that has not been recorded as passed."""
     waits = (state.due, state.pauses_due, state.provisioned_due, state.retries_due)
     firsts = (one.first() for one in waits)
     times = [first[0] for first in firsts if first is not None]
@@ -38,7 +38,10 @@ def due(state: State) -> float | None:
 
 
 def expire(state: State, now: float) -> Sequence[Any]:
-    """Facts about due times that have come, of each kind the earliest first; the next few follow these."""
+    """Return facts about due times that have come, earliest first within each kind.
+
+    At most `AT_ONCE` facts are returned; a later call returns the rest.
+    """
     late = (scheduler.DeadlinePassed(id, due_at) for due_at, id in state.due.upto(now))
     silent = (scheduler.PauseOver(trial_id, due_at) for due_at, trial_id in state.pauses_due.upto(now))
     workers = (scheduler.WorkerTimePassed(id, due_at) for due_at, id in state.provisioned_due.upto(now))

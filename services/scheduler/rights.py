@@ -1,4 +1,4 @@
-"""Whose the things are that people command the scheduler about."""
+"""Finds the owner of the objects that commands to the scheduler are about."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from services.scheduler.domain import State
 
 
 def directory(state: State) -> Directory:
-    """What a judge looks up."""
+    """Return the directory that the authorization check uses."""
 
     def find(kind: Kind, id: Any) -> Thing | int | None:
         if kind == "task" and id in state.tasks:

@@ -1,4 +1,4 @@
-"""What an allocation's state calls for: ask it to leave, kill it, declare it over."""
+"""The next step for an allocation, given its state: ask it to exit, kill it, or declare it over."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from services.scheduler.domain import Allocation, Member, State
 from services.scheduler.verdict import describe, judge
 
 PREEMPTION_DEADLINE_S = 3600.0
-"""How long a script may take to save and leave (scheduling spec, 8.5)."""
+"""How long a script may take to save and exit (scheduling spec, 8.5), in seconds."""
 LATE = "allocation did not preempt in 1h0m0s"
 
 
@@ -18,7 +18,7 @@ SERVED = "what it served is over"
 
 
 def next_step(state: State, allocation: Allocation) -> Sequence[Any]:
-    """Events that one allocation calls for; none when it is at rest."""
+    """Return the events that an allocation calls for; empty if there is nothing to do."""
     if allocation.state == "PENDING":
         return [_never_ran(allocation)] if allocation.stop else ()
     if all(member.over for member in allocation.members):
@@ -43,7 +43,7 @@ def next_step(state: State, allocation: Allocation) -> Sequence[Any]:
 
 
 def idle_reason(seconds: float) -> str:
-    """Why a task is ended that nobody used for its whole idle time-out."""
+    """The reason given when a task is ended because nobody used it for its whole idle timeout."""
     return f"idle for more than {seconds:g} s (idle_timeout)"
 
 
@@ -59,7 +59,7 @@ def _never_ran(allocation: Allocation) -> scheduler.AllocationEnded:
 
 
 def _kill_reason(state: State, allocation: Allocation) -> str:
-    """Why what still runs of an allocation must end at once; empty when it need not."""
+    """Why the remaining parts of an allocation must be killed, or "" if they need not be."""
     if allocation.late:
         return idle_reason(allocation.idle_s) if allocation.idle_s else LATE
     if allocation.stop == "die":
@@ -79,14 +79,17 @@ def _kill_reason(state: State, allocation: Allocation) -> str:
 
 
 def _notice(state: State, allocation: Allocation) -> str:
-    """Why it must leave a worker that its pool gives back; empty where it need not."""
+    """Why an allocation must leave a worker that its pool is giving back, or "" if it need not."""
     found = (state.provisioned.get(m.worker_id) for m in allocation.members if not m.over)
     given_back = next((one for one in found if one is not None and one.released), None)
     return f"{given_back.id} is given back: {given_back.released}" if given_back else ""
 
 
 def _closed(state: State, member: Member) -> str:
-    """Whether a person closed what a member runs on, without letting it come to its end."""
+    """Why a member must end because a person disabled its worker or slot, or "" if none did.
+
+    Disabling with draining lets the member finish.
+    """
     worker = state.workers.get(member.worker_id)
     if worker is None:
         return ""

@@ -1,4 +1,4 @@
-"""How an allocation ended, from how each of its members did (scheduling spec, 8.4)."""
+"""Derives how an allocation ended from how each of its members ended (scheduling spec, 8.4)."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ KILLED_BY_US = 128 + signal.SIGKILL
 
 
 def judge(allocation: Allocation) -> scheduler.AllocationEnded:
-    """Its end; all of its members are over."""
+    """Return the end of an allocation whose members are all over."""
     if allocation.killed_whole:
         return _ended(allocation, "killed", None, allocation.killed)
     bad = [m for m in allocation.members if m.lost or m.exit_code != 0]
-    # Of a part that fails because its peer's host is gone nobody is to blame, so a loss goes first.
+    # A part that fails because a peer's host is gone is not at fault, so check for a loss first.
     lost = next((m for m in bad if m.lost), None)
     if lost is not None:
         return _ended(allocation, "worker_lost", None, describe(lost))
-    # Parts that we killed tell nothing; the first that ended badly on its own does.
+    # Parts that we killed say nothing about the cause; use the first that failed by itself.
     own = [m for m in bad if not (_after_kill(allocation, m) and m.exit_code == KILLED_BY_US)]
     if own:
         first = min(own, key=lambda member: member.ended)
         outcome: scheduler.Outcome = "not_started" if first.exit_code is None else "failed"
         return _ended(allocation, outcome, first.exit_code, describe(first), permanent=first.permanent)
-    # Daemons that we ended when nothing was left to serve are no failure.
+    # Daemons that we ended when nothing was left to serve did not fail.
     if not all(member.daemon for member in bad):
         return _ended(allocation, "killed", None, allocation.killed)
     return _ended(allocation, "succeeded", 0, "exit code 0")
@@ -56,7 +56,7 @@ def _ended(
 
 
 def describe(member: Member) -> str:
-    """How a member of an allocation ended, for a person."""
+    """How a member of an allocation ended, in words."""
     if member.lost:
         return f"worker {member.worker_id} was lost" + (f": {member.message}" if member.message else "")
     if member.exit_code is None:

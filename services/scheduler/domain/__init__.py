@@ -1,4 +1,4 @@
-"""What the scheduler knows: pools, workers, jobs, allocations; and how each event changes that."""
+"""The scheduler's state: pools, workers, jobs and allocations, and how each event changes them."""
 
 from services.scheduler.domain.fold import evolve
 from services.scheduler.domain.records import Allocation, Job, Member, Pool, Worker

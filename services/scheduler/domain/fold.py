@@ -1,4 +1,7 @@
-"""How each event changes what the scheduler knows; here those about allocations, from their request on."""
+"""How each event changes the scheduler's state.
+
+This module handles allocation events, starting from the request.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,14 @@ from services.scheduler.domain.state import Key, State
 
 replace = msgspec.structs.replace
 PAUSE_S = 10.0
-"""So long a trial's share is kept for it while nobody says whether it runs again."""
+"""How long a trial's slots stay reserved while it is unknown whether it runs again, in seconds."""
 
 
 def evolve(state: State, recorded: Recorded) -> Iterable[Key]:
-    """Fold one event; returns the records that it replaced. Events that do not concern it pass by."""
+    """Fold one event and return the keys of the records it changed.
+
+    Events that do not concern the scheduler are ignored.
+    """
     fold = _FOLDS.get(type(recorded.event))
     return fold(state, recorded) if fold is not None else ()
 
@@ -57,7 +63,10 @@ def _assigned(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def _member(state: State, part: scheduler.Part, *, fenced: bool) -> Member:
-    """A share of a worker; lost at once when worker or slots went while the assignment was on its way."""
+    """A member's part of an allocation.
+
+    It is lost immediately if the worker or its slots disappeared before the assignment was folded.
+    """
     worker = state.workers.get(part.worker_id)
     offered = {slot.id for slot in worker.slots} if worker is not None and worker.presence == "here" else None
     gone = offered is None or not set(part.slots) <= offered
@@ -86,7 +95,7 @@ def _task_stop_requested(state: State, recorded: Recorded) -> Iterable[Key]:
 def _task_idled(state: State, recorded: Recorded) -> Iterable[Key]:
     event: scheduler.TaskIdled = recorded.event
     known = state.allocations.get(ids.allocation_id(event.task_id, 1))
-    # Who was asked to leave has a deadline for that, and keeps it.
+    # An allocation that was already asked to exit keeps the deadline it has for that.
     if known is None or known.asked_to_leave or known.late:
         return
     if event.idle:

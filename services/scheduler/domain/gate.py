@@ -1,8 +1,8 @@
-"""The gate before the books: of what quotas limit, only so much is let in as its quotas have slots for.
+"""The gate in front of the books: admits quota-limited requests only while their quotas have free slots.
 
-What is kept outside is in no book, so policies give shares, order and preempt among what may run, and
-know nothing of quotas. Who is let in follows from the records alone (`letting_in.py`), and is worked out
-when a pass or a person asks. An event changes sums, and one place in one lane.
+A request that is not admitted is in no book, so the policies share, order and preempt among runnable requests
+and know nothing of quotas. Which requests are admitted depends only on the records (`letting_in.py`) and is
+computed when a pass or a query needs it. An event only updates sums and one position in one lane.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from services.scheduler.policy.records import Request
 
 
 class Placed(msgspec.Struct, frozen=True):
-    """A request that waits or holds slots, and on whose account."""
+    """A request that waits for or holds slots, and the account it is charged to."""
 
     pool: str
     request: Request
@@ -30,38 +30,38 @@ class Placed(msgspec.Struct, frozen=True):
 
     @property
     def line(self) -> LineKey:
-        """Where it waits."""
+        """The line in which it waits."""
         return self.pool, self.request.group, self.account, size_of(self.request)
 
 
 class Gate:
-    """See the module."""
+    """Admits quota-limited requests into the books. See the module docstring."""
 
     def __init__(self, people: People, books: Mapping[str, Book]) -> None:
         self.usage = Usage()
-        """Slots that are held, by allocation."""
+        """Slots held, by allocation."""
         self.kept: dict[str, list[str]] = {}
-        """Holder of a quota -> requests for which the rest of its slots is kept; as of the last look."""
+        """Holder of a quota -> requests that its remaining slots were reserved for by the last pass."""
         self._people = people
         self._books = books
         self._waiting: dict[str, Placed] = {}
         self._running: dict[str, Placed] = {}
         self._lines: dict[LineKey, Line] = {}
         self._lines_of: dict[str, dict[LineKey, None]] = {}
-        """Of each job."""
+        """The lines of each job."""
         self._lanes: dict[Account, Lane] = {}
         self._bound: dict[Account, Lane] = {}
-        """Those lanes that quotas limit."""
+        """The lanes that quotas limit."""
         self._held: Counter[str] = Counter()
-        """Slots of each job."""
+        """Slots held by each job."""
         self._let_in: dict[str, None] = {}
-        """Of the limited requests those that are in a book."""
+        """The limited requests that are admitted to a book."""
         self._limited: Counter[str] = Counter()
-        """How many limited requests wait in each pool, let in or not."""
+        """Number of limited requests waiting in each pool, admitted or not."""
         self._stale = False
 
     def wait(self, pool: str, request: Request, account: Account) -> None:
-        """A request waits for slots, or waits on with other wishes."""
+        """Record that a request waits for slots, or that a waiting request has changed."""
         id, placed = request.allocation_id, Placed(pool, request, account)
         if self._waiting.get(id) != placed:
             self.leave(id)
@@ -80,7 +80,7 @@ class Gate:
         self.stir()
 
     def run(self, pool: str, request: Request, account: Account) -> None:
-        """A request holds slots; what it does in its book is said by others."""
+        """Record that a request holds slots. The caller updates its book."""
         id, placed = request.allocation_id, Placed(pool, request, account)
         if self._running.get(id) != placed:
             self.leave(id)
@@ -89,7 +89,7 @@ class Gate:
             self._hold(placed, request.slots)
 
     def leave(self, id: str) -> None:
-        """Forget a request; one that is not known is nothing."""
+        """Forget a request. Does nothing if the request is unknown."""
         waited, ran = self._waiting.pop(id, None), self._running.pop(id, None)
         if waited is not None:
             self._let_in.pop(id, None)
@@ -104,15 +104,18 @@ class Gate:
         self.stir()
 
     def stir(self) -> None:
-        """Something changed that those who wait outside may depend on."""
+        """Mark the admissions as stale: something that they may depend on has changed."""
         self._stale = self._stale or bool(self._limited)
 
     def pools(self) -> Iterable[str]:
-        """The pools in which somebody who is limited waits: who is let in there may be another one now."""
+        """The pools in which limited requests wait.
+
+        Any event may change which of these requests are admitted.
+        """
         return self._limited.keys()
 
     def limits_changed(self) -> None:
-        """Quotas, groups, or where projects are: look anew at who is limited by what."""
+        """Recompute which quotas limit which accounts, after quotas, groups or projects changed."""
         for account, lane in list(self._lanes.items()):
             holders = limits.limiting(self._people, account, "slots")
             was, lane.holders = bool(lane.holders), holders
@@ -121,14 +124,14 @@ class Gate:
         self.stir()
 
     def settings_changed(self) -> None:
-        """A pool has another policy, so those who wait may be in another order."""
+        """Recompute the order of all lines after a pool changed its policy."""
         for key in list(self._lines):
             self._rank(key)
         self.stir()
 
     def _switch(self, account: Account, lane: Lane) -> None:
-        """A lane that was not limited is, or the other way round."""
-        # What is in a book stays there until it is settled.
+        """Switch a lane between limited and unlimited."""
+        # Requests that are in a book stay there until the next settling.
         if lane.holders:
             self._bound[account] = lane
         else:
@@ -157,7 +160,7 @@ class Gate:
         self.stir()
 
     def _rank(self, key: LineKey) -> None:
-        """Put a job's line where it belongs now, or take it out when nothing of it waits."""
+        """Move a job's line to its current place, or remove it when nothing in it waits."""
         line = self._lines.get(key)
         if line is None:
             return
@@ -200,14 +203,17 @@ class Gate:
         self._let_in = dict.fromkeys(look.found)
 
     def outside(self, pool: str) -> Iterator[Request]:
-        """The requests of a pool that are kept out, in no order; only right once it is settled."""
+        """Yield the requests of a pool that are not admitted, in no particular order.
+
+        Valid only after settling.
+        """
         if pool in self._limited:
             for key, line in self._lines.items():
                 if key[0] == pool and key[2] in self._bound:
                     yield from (one for one in line.requests() if one.allocation_id not in self._let_in)
 
     def outsider(self, id: str) -> Placed | None:
-        """A request that is kept out."""
+        """Return the request if it waits and is not admitted, otherwise None."""
         placed = self._waiting.get(id)
         limited = placed is not None and placed.account in self._bound
         return placed if limited and id not in self._let_in else None

@@ -1,4 +1,4 @@
-"""Workers and their slots, as events change them."""
+"""How events change workers and their slots."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ replace = msgspec.structs.replace
 
 
 def registered(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A worker is there, or back. What it does not hold any more, and what ran on slots it lost, is over."""
+    """Fold the registration of a new or returning worker.
+
+    Parts that it no longer holds, or that ran on slots it no longer offers, are lost.
+    """
     event: worker.WorkerRegistered = recorded.event
     known = state.workers.get(event.worker_id)
     if known is not None and known.presence == "here" and takes_over(event, known.instance, known.host):
@@ -38,14 +41,14 @@ def registered(state: State, recorded: Recorded) -> Iterable[Key]:
             registered_at=recorded.at,
             switch=known.switch if known else Switch(),
             slot_switches=known.slot_switches if known else {},
-            # For ever: an engine that started it late, or twice, brings it up when its pool knows it no more.
+            # Permanent: an engine may start the worker late or twice, when the pool no longer knows it.
             released=provisioned.is_released(state, event.worker_id)
             or (known is not None and known.released),
             shrunk=known is not None and (known.shrunk or any(s.id not in offered for s in known.slots)),
         )
     )
     kept = set(event.running)
-    # Of what ran under another folder, or on another host, a worker knows nothing.
+    # A worker with another folder or on another host knows nothing about the parts that ran before.
     knows = known is None or known.instance == event.instance
     for id in state.places.held_on(event.worker_id):
         allocation = state.allocations[id]
@@ -56,7 +59,7 @@ def registered(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def gone(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A worker left, or was declared lost: whatever ran there is over."""
+    """A worker left or was declared lost; its parts are lost."""
     event: scheduler.WorkerLost | worker.WorkerLeft = recorded.event
     known = state.workers.get(event.worker_id)
     if known is None or (isinstance(event, worker.WorkerLeft) and event.session != known.session):
@@ -70,7 +73,7 @@ def gone(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def forgotten(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A worker has been away for long; one that came back meanwhile stays."""
+    """Forget a worker that has been away for long, unless it has come back in the meantime."""
     known = state.workers.get(recorded.event.worker_id)
     if known is None or known.presence == "here":
         return
@@ -83,7 +86,7 @@ def forgotten(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def switched(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A person opened or closed a worker."""
+    """A person enabled or disabled a worker."""
     event: scheduler.WorkerSwitched = recorded.event
     known = state.workers.get(event.worker_id)
     if known is not None:
@@ -92,7 +95,7 @@ def switched(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def slot_switched(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A person opened or closed a slot."""
+    """A person enabled or disabled a slot."""
     event: scheduler.SlotSwitched = recorded.event
     known = state.workers.get(event.worker_id)
     if known is not None:
@@ -111,7 +114,11 @@ def _slots_on(allocation: Allocation, worker_id: str) -> set[int]:
 
 
 def _lose(state: State, allocation: Allocation, worker_id: str, *, over: bool) -> Iterable[Key]:
-    """Its part there is lost. `over`: nothing of it runs any more; without a fence nobody waits for that."""
+    """Mark the part on this worker as lost.
+
+    `over` says that nothing of it runs any more; without a fence there is nothing to wait for, so the part is
+    always over.
+    """
     over = over or not allocation.fence_s
 
     def after(member: Member) -> Member:

@@ -1,6 +1,6 @@
-"""The scheduler's records arranged for its passes: one book per pool, and the gate before them.
+"""The scheduler's records arranged for its passes: one book per pool, and the gate in front of them.
 
-A function of the records alone, kept up as they change and built anew after a restart.
+The index depends only on the records. It is updated as they change and rebuilt after a restart.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from services.scheduler.policy.records import Agent, Group, PoolSettings, Reques
 
 
 class Index:
-    """See the module."""
+    """The books of all pools and the gate. See the module docstring."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class Index:
     ) -> None:
         self.books: dict[str, Book] = {}
         self.gate = Gate(people, self.books)
-        """Before the books, for what quotas limit."""
+        """In front of the books, for requests that quotas limit."""
         self._people = people
         self._places = places
         self._groups: dict[str, set[str]] = defaultdict(set)
@@ -48,10 +48,10 @@ class Index:
             self.put_allocation(allocation, jobs.get(allocation.experiment_id))
 
     def put_pool(self, pool: Pool) -> None:
-        """A pool is there, or changed its settings."""
+        """Add a pool, or apply its new settings."""
         settings = policy_of(pool)
         if pool.name in self.books and self.books[pool.name].settings == settings:
-            # Who waits where is as it was, however many wait.
+            # Unchanged settings leave the order of the waiting requests unchanged, so skip the reordering.
             return
         if pool.name in self.books:
             self.books[pool.name].settings = settings
@@ -60,19 +60,19 @@ class Index:
             self.books[pool.name] = Book(settings)
 
     def put_job(self, job: Job) -> None:
-        """A job is there, or its share changed; its requests are put again by whoever changed it."""
+        """Add a job, or apply its new share. The caller puts the job's requests again."""
         for name in self.books:
             if name != job.pool:
                 self._drop_group(name, str(job.experiment_id))
         self._put_group(job.pool, job)
 
     def drop_job(self, job: Job) -> None:
-        """A job is over."""
+        """Remove a job that is over."""
         for name in self.books:
             self._drop_group(name, str(job.experiment_id))
 
     def put_worker(self, worker: Worker) -> None:
-        """A worker is there, was switched, or went."""
+        """Add a worker, or update one that was switched or has gone."""
         self._workers[worker.id] = worker
         for name, book in self.books.items():
             if name != worker.pool or worker.presence != "here":
@@ -82,12 +82,12 @@ class Index:
         self.gate.stir()
 
     def drop_worker(self, id: str) -> None:
-        """A worker that was away is forgotten."""
+        """Forget a worker that was away."""
         self._workers.pop(id, None)
 
     def _put_agent(self, worker: Worker) -> None:
         book = self.books[worker.pool]
-        # A slot that is closed but still held counts as a held slot, not as a missing one.
+        # A slot that is disabled but still held counts as a held slot, not as a missing one.
         counted = {slot.id for slot in worker.slots if worker.slot_switch(slot.id).open}
         agent = Agent(
             id=worker.id,
@@ -98,7 +98,7 @@ class Index:
         book.put_agent(agent)
 
     def put_allocation(self, allocation: Allocation, job: Job | None) -> None:
-        """An allocation is new, or changed."""
+        """Add an allocation, or update a changed one."""
         book = self.books[allocation.pool]
         if job is not None and allocation.pool != job.pool:
             self._put_group(allocation.pool, job)
@@ -124,19 +124,19 @@ class Index:
             book.wait(request)
 
     def drop_allocation(self, allocation: Allocation) -> None:
-        """An allocation is over."""
+        """Remove an allocation that is over."""
         self.gate.leave(allocation.id)
         self.books[allocation.pool].leave(allocation.id)
         self._recount(allocation)
 
     def put_pause(self, pause: Pause, job: Job | None) -> None:
-        """A trial may ask again any moment."""
+        """Reserve slots for a trial that may request a new run at any moment."""
         if job is not None and pause.pool != job.pool:
             self._put_group(pause.pool, job)
         self.books[pause.pool].expect(str(pause.trial_id), str(pause.experiment_id), pause.slots)
 
     def drop_pause(self, pause: Pause) -> None:
-        """It is known whether it does."""
+        """Drop the reservation: it is now known whether the trial runs again."""
         self.books[pause.pool].expect(str(pause.trial_id), str(pause.experiment_id), 0)
 
     def _recount(self, allocation: Allocation) -> None:
@@ -156,34 +156,34 @@ class Index:
             self.books[pool].drop_group(name)
 
     def limited(self) -> Iterable[str]:
-        """The pools in which somebody waits whom quotas limit: who is let in there may be another one now."""
+        """The pools in which quota-limited requests wait. Which of these are admitted may have changed."""
         return self.gate.pools()
 
     def limits_changed(self) -> None:
-        """Quotas, groups, or where projects are."""
+        """Recompute the limits after quotas, groups or project locations changed."""
         self.gate.limits_changed()
 
     def layer(self) -> Index:
-        """For a state that is looked at ahead of the log."""
+        """Return the index for a view of the state ahead of the log."""
         return _NoBooks()
 
 
 def _pass_by(*_: Any) -> None:
-    """Nothing is kept up."""
+    """Does nothing: this view maintains no index."""
 
 
 _PASS_BY: Any = _pass_by
 
 
 class _NoBooks(Index):
-    """In the place of the books, where the state is one ahead of the log: rulings need none.
+    """Replaces the index in a view of the state ahead of the log, where rulings need no books.
 
-    Passes are made over what is in the log. A ruling that asks for a book all the same fails in such a view,
-    and then is the first of the next round, which sees the state itself.
+    Passes run only over what is in the log. A ruling that uses a book anyway fails in such a view; it is then
+    the first one of the next round, where it sees the real state.
     """
 
     def __init__(self) -> None:
-        # Without any of the fields: to miss one is an error, not an empty book.
+        # Leave all fields unset, so that accessing one raises an error instead of returning an empty book.
         pass
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -197,7 +197,7 @@ class _NoBooks(Index):
 
 
 def policy_of(pool: Pool) -> PoolSettings:
-    """A pool's settings as a policy sees them."""
+    """A pool's settings in the form that policies use."""
     settings = pool.settings
     return PoolSettings(
         type=settings.scheduler,
@@ -210,14 +210,14 @@ def policy_of(pool: Pool) -> PoolSettings:
 
 
 def group_of(job: Job) -> Group:
-    """What a job's owner chose, as a policy sees it."""
+    """The settings that a job's owner chose, in the form that policies use."""
     return Group(
         priority=job.priority, weight=job.weight, max_slots=job.max_slots, registered=job.submitted_at
     )
 
 
 def request_of(allocation: Allocation, job: Job | None) -> Request:
-    """An allocation as a policy sees it."""
+    """An allocation in the form that policies use."""
     submitted_at = job.submitted_at if job else allocation.requested_at
     return Request(
         allocation_id=allocation.id,

@@ -1,8 +1,9 @@
-"""Who is let in to the books, of those whom quotas limit: greedily, in the order of the queue, gangs whole.
+"""Decides which quota-limited requests are admitted to the books: greedily, in queue order, whole gangs only.
 
-The first one that finds too few slots keeps what is left of them for itself, lest small ones pass a gang for
-ever; what can never start, as it is beyond its quota or its pool, keeps nothing. This takes the accounts that
-are limited and wait, and those who are let in; how many wait behind them does not matter.
+The first request that finds too few slots reserves the remaining ones, so that small requests cannot starve a
+gang. A request that can never start because it exceeds its quota or its pool reserves nothing. The cost
+depends on the number of limited accounts that have waiting requests and on the number of admitted requests,
+not on the length of the queue behind them.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from services.scheduler.policy.records import Request
 LineKey = tuple[str, str, Account, Size]
 """(pool, job, account, size)"""
 Rank = tuple[int, float, Place]
-"""Priority; what the job holds for its weight, where pools share by that; its place in the queue."""
+"""Priority, then the job's weighted slot share (in fair-share pools), then its place in the queue."""
 
 
 class Line:
-    """What waits of one job in one pool, on one account, and is of one size."""
+    """The waiting requests of one job in one pool, on one account, of one size."""
 
     def __init__(self, pool: str, account: Account, size: Size) -> None:
         self.pool = pool
@@ -33,14 +34,14 @@ class Line:
         self.size = size
         self.queue = GroupQueue()
         self.rank: Rank | None = None
-        """Of its first request; None: it is in no lane."""
+        """Rank of its first request, or None if it is in no lane."""
 
     def requests(self) -> Iterator[Request]:
-        """Its requests in queue order."""
+        """Yield its requests in queue order."""
         return (request for lane in self.queue.lanes(zero_slot=False) for _, request in lane)
 
     def rank_of(self, book: Book, request: Request, held: int) -> Rank:
-        """Where a request of it stands, whose job holds so many slots."""
+        """Rank of one of its requests, given the slots that the job holds."""
         if book.settings.type == "priority":
             return book.priority(request.group), 0.0, place_of(request)
         share = held / (book.group(request.group).weight or 1.0)
@@ -48,11 +49,14 @@ class Line:
 
 
 class Lane:
-    """The lines of one account: by pool and size, as some sizes can never start; and in each by rank."""
+    """The lines of one account, grouped by pool and size, and ordered by rank within each group.
+
+    They are grouped because some sizes can never start.
+    """
 
     def __init__(self, holders: tuple[str, ...]) -> None:
         self.holders = holders
-        """Those whose quotas limit it."""
+        """The holders of the quotas that limit this account."""
         self._streams: dict[tuple[Size, str], SortedKeys] = {}
         """(rank, line)"""
         self._sizes = SortedKeys()
@@ -61,7 +65,7 @@ class Lane:
         return bool(self._streams)
 
     def put(self, key: LineKey, line: Line, rank: Rank | None) -> None:
-        """Move a line to its place; None: out of the lane."""
+        """Move a line to its new rank. None removes it from the lane."""
         before = (line.rank, key) if line.rank is not None else None
         line.rank = rank
         place = line.size, line.pool
@@ -75,28 +79,28 @@ class Lane:
             self._sizes.discard(*place)
 
     def lines(self) -> list[LineKey]:
-        """All of them."""
+        """All lines of the lane."""
         return [key for stream in self._streams.values() for _, key in stream]
 
     def streams(self, most: int) -> Iterator[tuple[str, Size, Iterator[tuple[Rank, LineKey]]]]:
-        """(pool, size, lines by rank) of each pool and size, up to a number of slots."""
+        """Yield (pool, size, lines by rank) for each pool and each size up to `most` slots."""
         for size, pool in self._sizes.upto(Size(most, True)):
             yield pool, size, self._streams[size, pool].scan()
 
 
 class _Front:
-    """A line of which requests are looked at, and the lines behind it."""
+    """The line whose requests are being examined, and the lines behind it."""
 
     def __init__(self, lane: Lane, line: Line, behind: Iterator[tuple[Rank, LineKey]]) -> None:
         self.lane = lane
         self.line = line
         self.behind: Iterator[tuple[Rank, LineKey]] | None = behind
-        """None: the first of them is looked at by itself."""
+        """None once the first of these lines has been queued itself."""
         self.requests = line.requests()
 
 
 class LettingIn:
-    """One look at all lanes that are limited."""
+    """One admission pass over all limited lanes."""
 
     def __init__(
         self,
@@ -106,22 +110,26 @@ class LettingIn:
         limit: Mapping[str, int],
         used: Mapping[str, int],
     ) -> None:
-        """`held`: slots of each job; `limit` and `used`: slots of each holder of a quota."""
+        """Start with the slots held by each job (`held`) and the slots granted to and used by each quota
+        holder (`limit`, `used`).
+        """
         self.found: dict[str, Request] = {}
-        """Who is let in."""
+        """The admitted requests."""
         self.kept: dict[str, list[str]] = {}
-        """Holder of a quota -> those for whom its slots are kept: who is let in, and the gang that waits."""
+        """Holder of a quota -> requests that its slots are reserved for: the admitted ones, and the gang that
+        waits.
+        """
         self._lines = lines
         self._books = books
         self._held = held
         self._taken: Counter[str] = Counter()
-        """Slots of those of each job that are let in."""
+        """Slots of each job's admitted requests."""
         self._limit = limit
         self._room = {name: slots - used[name] for name, slots in limit.items()}
         self._ahead: list[tuple[Rank, LineKey, _Front, Request]] = []
 
     def run(self, lanes: Iterable[Lane]) -> None:
-        """Go through the lines of all lanes together, as far as there is room."""
+        """Go through the lines of all lanes in rank order while there is room."""
         for lane in filter(self._has_room, lanes):
             for pool, size, lines in lane.streams(min(self._limit[name] for name in lane.holders)):
                 if not is_impossible(self._books[pool], size):
@@ -133,7 +141,7 @@ class LettingIn:
             if front.behind is not None:
                 self._next_line(front.lane, front.behind)
                 front.behind = None
-            # Another line of the job may have taken slots since this one was put there.
+            # Another line of the job may have taken slots since this one was pushed.
             if self._rank(front.line, request) > rank:
                 self._push(key, front, request)
             else:
@@ -158,7 +166,7 @@ class LettingIn:
         return all(self._room[name] > 0 for name in lane.holders)
 
     def _look(self, holders: Iterable[str], request: Request) -> None:
-        """Let a request in, or keep what is left for it."""
+        """Admit a request, or reserve the remaining slots for it."""
         lacking = [name for name in holders if self._room[name] < request.slots]
         for name in lacking or holders:
             self.kept.setdefault(name, []).append(request.allocation_id)

@@ -1,4 +1,7 @@
-"""Who holds which slots, and which allocations a job has: a function of the scheduler's records alone."""
+"""Which allocations hold which slots, and which allocations belong to a job.
+
+Depends only on the scheduler's records.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +13,19 @@ from services.scheduler.domain.records import Allocation
 
 
 class Places:
-    """See the module."""
+    """Slots held on each worker, and the allocations of each job."""
 
     def __init__(self, allocations: Iterable[Allocation] = ()) -> None:
         self._held: dict[str, dict[str, tuple[int, ...]]] = defaultdict(dict)
         """Worker -> allocation -> slots."""
         self._of_job: dict[int, dict[str, None]] = defaultdict(dict)
         self.out_of_touch: dict[str, None] = {}
-        """Allocations with a part that is lost and may still run."""
+        """Allocations with a part that is lost but may still run."""
         for allocation in sorted(allocations, key=lambda a: a.requested):
             self.put(allocation)
 
     def put(self, allocation: Allocation) -> None:
-        """An allocation is new, or changed."""
+        """Add or update an allocation."""
         self._of_job[allocation.experiment_id][allocation.id] = None
         for member in allocation.members:
             self._held[member.worker_id][allocation.id] = member.slots
@@ -32,7 +35,7 @@ class Places:
             self.out_of_touch.pop(allocation.id, None)
 
     def drop(self, allocation: Allocation) -> None:
-        """An allocation is over."""
+        """Remove an allocation that is over."""
         self.out_of_touch.pop(allocation.id, None)
         for member in allocation.members:
             self._held[member.worker_id].pop(allocation.id, None)
@@ -42,7 +45,7 @@ class Places:
             del self._of_job[allocation.experiment_id]
 
     def drop_worker(self, id: str) -> None:
-        """A worker on which nothing is held is forgotten."""
+        """Forget a worker on which nothing is held."""
         self._held.pop(id, None)
 
     def of_job(self, experiment_id: int) -> list[str]:
@@ -50,15 +53,15 @@ class Places:
         return list(self._of_job.get(experiment_id, ()))
 
     def held_on(self, worker_id: str) -> list[str]:
-        """The allocations that have a share of a worker."""
+        """The allocations that hold slots of a worker."""
         return list(self._held.get(worker_id, ()))
 
     def taken_on(self, worker_id: str) -> set[int]:
-        """The slots of a worker that somebody holds."""
+        """The slots of a worker that are held."""
         return {slot for slots in self._held.get(worker_id, {}).values() for slot in slots}
 
     def layer(self) -> Places:
-        """A view that can be changed while these places stay as they are."""
+        """Return a view that can be changed without changing these places."""
         view = Places()
         view._held = Layer(self._held)  # type: ignore[assignment]
         view._of_job = Layer(self._of_job)  # type: ignore[assignment]

@@ -1,7 +1,8 @@
-"""Workers that pools asked for, as events change them.
+"""How events change the workers that pools requested.
 
-What an engine says of a worker is one thing, whether the worker is registered is another, and the worker is
-believed: an engine may forget what it has started, or name as running what never comes up.
+What an engine reports about a worker and whether the worker is registered are independent facts. If they
+disagree, the worker is trusted: an engine may forget what it has started, or report as running a worker that
+never comes up.
 """
 
 from __future__ import annotations
@@ -18,10 +19,13 @@ from services.scheduler.domain.supply import Provisioned, Supply
 
 replace = msgspec.structs.replace
 GONE_AFTER_S = 30.0
-"""So long an engine may leave a worker out of its lists before it counts as gone: lists lag behind."""
+"""How long an engine may omit a worker from its lists before the worker counts as gone, in seconds.
+
+Lists can lag.
+"""
 FIRST_PAUSE_S = 15.0
 LONGEST_PAUSE_S = 900.0
-"""After failures: doubled with each, up to this."""
+"""The back-off after failures, in seconds: doubled with each failure, up to this maximum."""
 
 
 def is_released(state: State, worker_id: str) -> bool:
@@ -31,12 +35,12 @@ def is_released(state: State, worker_id: str) -> bool:
 
 
 def is_busy(state: State, worker_id: str) -> bool:
-    """Whether anything holds a share of a worker."""
+    """Whether anything holds a part of a worker."""
     return bool(state.places.held_on(worker_id))
 
 
 def wanted(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A pool asks for a worker."""
+    """A pool requested a worker."""
     event: scheduler.WorkerWanted = recorded.event
     yield from state.put_provisioned(
         Provisioned(
@@ -51,7 +55,7 @@ def wanted(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def reported(state: State, recorded: Recorded) -> Iterable[Key]:
-    """Its engine says something new of a worker."""
+    """An engine reported something new about a worker."""
     event: scheduler.ProvisionReported = recorded.event
     known = state.provisioned.get(event.worker_id)
     if known is None:
@@ -64,7 +68,7 @@ def reported(state: State, recorded: Recorded) -> Iterable[Key]:
     if event.phase == "running" and not known.here and not known.start_by and not known.late:
         changes["start_by"] = recorded.at + settings.max_starting_s
     if event.phase == "queued":
-        # Waiting for a host, also once more after it had one: nobody can register meanwhile.
+        # It waits for a host, possibly for a second time. It cannot register before it has one.
         changes |= {"start_by": 0.0, "late": False}
     if event.ends_at != known.ends_at:
         notice = max(event.ends_at - settings.notice_s, recorded.at) if event.ends_at else 0.0
@@ -73,7 +77,7 @@ def reported(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def look(state: State, worker_id: str, at: float) -> Iterable[Key]:
-    """The worker itself, or what runs on it, may have changed."""
+    """Update a worker's record after the worker itself, or what runs on it, may have changed."""
     known = state.provisioned.get(worker_id)
     if known is None:
         return
@@ -99,7 +103,7 @@ def look(state: State, worker_id: str, at: float) -> Iterable[Key]:
 
 
 def time_passed(state: State, recorded: Recorded) -> Iterable[Key]:
-    """What a worker waited for has come, and is waited for no longer."""
+    """A time that a worker waited for has come; stop waiting for it."""
     event: scheduler.WorkerTimePassed = recorded.event
     known = state.provisioned.get(event.worker_id)
     if known is None:
@@ -111,7 +115,7 @@ def time_passed(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def released(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A worker is given back: no new work comes to it."""
+    """A worker is being given back: it gets no new work."""
     event: scheduler.WorkerReleased = recorded.event
     known = state.provisioned.get(event.worker_id)
     if known is None:
@@ -128,7 +132,7 @@ def released(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def dismissed(state: State, recorded: Recorded) -> Iterable[Key]:
-    """Nothing is left of it."""
+    """Nothing is left of a worker."""
     event: scheduler.WorkerDismissed = recorded.event
     yield from state.drop_provisioned(event.worker_id)
     if event.failed:
@@ -136,13 +140,13 @@ def dismissed(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def engine_reported(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A pool's engine is away, or back."""
+    """A pool's engine became unreachable, or is reachable again."""
     event: scheduler.EngineReported = recorded.event
     return state.put_supply(replace(_supply(state, event.pool), problem=event.problem))
 
 
 def retry_due(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A pool may ask for workers again."""
+    """A pool may request workers again."""
     return state.put_supply(replace(_supply(state, recorded.event.pool), retry_at=0.0))
 
 
@@ -158,6 +162,6 @@ def _supply(state: State, pool: str) -> Supply:
 
 
 def _settings(state: State, pool: str) -> scheduler.Provider:
-    """How the pool gets workers; what it had asked for before that was taken from it goes on as usual."""
+    """The pool's provider settings. If they were removed, the workers requested earlier get the defaults."""
     known = state.pools.get(pool)
     return (known.settings.provider if known else None) or scheduler.Provider(type="process")

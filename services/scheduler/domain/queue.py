@@ -1,4 +1,4 @@
-"""Pools, jobs and requests, as events change them."""
+"""How events change pools, jobs and requests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from services.scheduler.domain.state import Key, State
 
 
 def pool_configured(state: State, recorded: Recorded) -> Iterable[Key]:
-    """The cluster's configuration names a pool, or says something new of it."""
+    """The cluster configuration added or changed a pool."""
     event: scheduler.PoolConfigured = recorded.event
     yield from state.put_pool(Pool(name=event.pool, description=event.description, settings=event.settings))
     for id in list(state.workers_in.ids(event.pool)):
@@ -20,7 +20,7 @@ def pool_configured(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def experiment_created(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A job enters the queue; what runs outside of the cluster has none."""
+    """Add a job to the queue. Unmanaged experiments, which run outside the cluster, have none."""
     event: searcher.ExperimentCreated = recorded.event
     if event.unmanaged:
         return
@@ -40,14 +40,14 @@ def experiment_created(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def experiment_moved(state: State, recorded: Recorded) -> Iterable[Key]:
-    """Another workspace's quota may count what it has."""
+    """The job may now count towards another workspace's quota."""
     event: gateway.ExperimentMoved = recorded.event
     job = state.jobs.get(event.experiment_id)
     return state.put_job(job) if job is not None else ()
 
 
 def experiment_ended(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A job leaves the queue."""
+    """Remove a job from the queue."""
     return state.drop_job(recorded.event.experiment_id)
 
 
@@ -72,7 +72,7 @@ def job_changed(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def run_requested(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A trial wants slots."""
+    """A trial requests slots."""
     event: searcher.RunRequested = recorded.event
     job = state.jobs.get(event.experiment_id)
     return _wait(
@@ -93,7 +93,7 @@ def run_requested(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def deletion_requested(state: State, recorded: Recorded) -> Iterable[Key]:
-    """Checkpoints shall be deleted by a task without slots."""
+    """A request to delete checkpoints, which a zero-slot task does."""
     event: checkpoints.DeletionRequested = recorded.event
     return _wait(
         state,
@@ -113,7 +113,7 @@ def deletion_requested(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def task_submitted(state: State, recorded: Recorded) -> Iterable[Key]:
-    """Somebody's own task wants slots, and has a job of its own."""
+    """A user's own task requests slots; it gets a job of its own."""
     event: scheduler.TaskSubmitted = recorded.event
     owner = ids.owner_of_task(event.number)
     yield from _put_task(state, event.task_id, OwnTask(event.number))
@@ -142,7 +142,7 @@ def task_submitted(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def task_ended(state: State, allocation: Allocation, at: float) -> Iterable[Key]:
-    """A task runs once: its job leaves the queue."""
+    """Remove the job of a task that has ended: a task runs only once."""
     known = state.tasks.get(allocation.task_id)
     if known is not None:
         yield from _put_task(state, allocation.task_id, OwnTask(known.number, over=True, ended_at=at))
@@ -150,7 +150,7 @@ def task_ended(state: State, allocation: Allocation, at: float) -> Iterable[Key]
 
 
 def task_forgotten(state: State, recorded: Recorded) -> Iterable[Key]:
-    """It ended long ago."""
+    """Forget a task that ended long ago."""
     id = recorded.event.task_id
     known = state.tasks.pop(id, None)
     if known is not None:

@@ -1,4 +1,4 @@
-"""The scheduler's records. All frozen: an event replaces a record, nothing is changed in place."""
+"""The scheduler's records. All are frozen: an event replaces a record and never modifies it in place."""
 
 from __future__ import annotations
 
@@ -15,25 +15,27 @@ Presence = Literal["here", "lost", "left"]
 Stop = Literal["", "leave", "die"]
 DAY_S = 86_400.0
 TASKS_KEPT_S = 90 * DAY_S
-"""How long a task of somebody's own is known after its end."""
+"""How long a user's own task is kept after its end, in seconds."""
 WORKERS_KEPT_S = 30 * DAY_S
-"""How long a worker that is away is known."""
+"""How long an absent worker is kept, in seconds."""
 CLOSED_WORKERS_KEPT_S = 365 * DAY_S
-"""The same of one that a person has closed, or a slot of it: it comes back as closed as it went."""
+"""The same for a worker that a person disabled, entirely or in part, so that it is still disabled when it
+returns.
+"""
 DEFAULT_PRIORITY = 42
 DEFAULT_POOL = "default"
 
 
 class Switch(msgspec.Struct, frozen=True):
-    """Whether a worker or slot takes work, as a person set it."""
+    """Whether a worker or slot takes work, as set by a person."""
 
     enabled: bool = True
     draining: bool = False
-    """Not enabled for new work only."""
+    """Disabled only for new work."""
 
     @property
     def open(self) -> bool:
-        """New work may come."""
+        """Whether new work may come."""
         return self.enabled and not self.draining
 
 
@@ -42,11 +44,11 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     instance: str = ""
-    """Of its folder; tells it from another worker that had the id before."""
+    """Identifies its folder and distinguishes it from an earlier worker with the same id."""
     host: str = ""
-    """Name of the machine; empty in what an earlier version kept."""
+    """Host name of the machine; "" in records written by an earlier version."""
     refused: str = ""
-    """The newest session of another one that wants the id while this one is here."""
+    """The newest session of another worker that tried to use the id while this one is here."""
     session: str
     pool: str
     address: str
@@ -56,28 +58,28 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     registered_at: float
     switch: Switch = Switch()
     slot_switches: dict[int, Switch] = {}
-    """By slot id; those that are not listed are open."""
+    """By slot id; slots that are not listed are open."""
     gone_at: float = 0.0
-    """Since when it is not here; seconds since the epoch."""
+    """When it went away, in seconds since the epoch."""
     released: bool = False
-    """Its pool gives it back: no new work comes here."""
+    """Its pool is giving it back: it gets no new work."""
     shrunk: bool = False
-    """It once came back with fewer slots than it had; what ran on those may not be over yet."""
+    """It once came back with fewer slots, and what ran on the missing ones may not be over yet."""
 
     @property
     def known_until(self) -> float | None:
-        """When it may be forgotten, unless it comes back; None while it is here."""
+        """When it may be forgotten unless it comes back; None while it is here."""
         switches = (self.switch, *self.slot_switches.values())
         kept_s = WORKERS_KEPT_S if all(one.open for one in switches) else CLOSED_WORKERS_KEPT_S
         return None if self.presence == "here" else self.gone_at + kept_s
 
     def slot_switch(self, slot_id: int) -> Switch:
-        """How one slot is switched."""
+        """The switch of one slot."""
         return self.slot_switches.get(slot_id, Switch())
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
-    """An allocation's share of one worker."""
+    """The part of an allocation that is on one worker."""
 
     worker_id: str
     slots: tuple[int, ...]
@@ -85,13 +87,13 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     started: bool = False
     over: bool = False
     daemon: bool = False
-    """It serves the others and ends with them."""
+    """It serves the other members and ends with them."""
     lost: bool = False
-    """The worker is gone, or the slots, and the processes with them; these may still run until it is over."""
+    """The worker or the slots are gone. Its processes may still run until `over` is set."""
     exit_code: int | None = None
     message: str = ""
     permanent: bool = False
-    """Another try would meet the same failure."""
+    """Another attempt would fail in the same way."""
     ended: int = 0
     """Position of its exit in the log."""
 
@@ -115,28 +117,34 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True):
     assigned: int = 0
     """Position of the assignment in the log."""
     backfilled: bool = False
-    """It was placed in front of a request of higher priority that did not fit."""
+    """Whether it was placed ahead of a request of higher priority that did not fit."""
     fence_s: float = 0.0
-    """Without contact for so long its hosts end it; 0: never, and what is lost counts as over at once."""
+    """Its hosts end it after this time without contact, in seconds. 0: never.
+
+    Lost parts then count as over at once.
+    """
     stop: Stop = ""
-    """What the searcher wants of it."""
+    """What the searcher wants it to do."""
     stop_reason: str = ""
     stop_at: float = 0.0
     asked_to_leave: bool = False
     late: bool = False
-    """It was asked to leave and did not in time, or was idle for too long."""
+    """It did not exit in time after it was asked to, or it was idle for too long."""
     idle_s: float = 0.0
-    """It says that nobody uses it, and may do so for this long; 0: it is used, or does not say."""
+    """How long it may stay idle, in seconds, while it reports that nobody uses it. 0.
+
+    It is used, or does not report.
+    """
     killed: str = ""
-    """Why it is being killed; empty when it is not."""
+    """Why it is being killed; "" if it is not."""
     killed_from: int = 0
     """Position in the log of the decision to kill it."""
     killed_whole: bool = False
-    """Nothing of it had ended by itself before it was killed."""
+    """Whether no part of it had ended by itself before it was killed."""
 
     @property
     def leaving(self) -> bool:
-        """Its slots come free without anybody asking again."""
+        """Whether its slots will become free without a further request."""
         return self.asked_to_leave or bool(self.killed) or bool(self.stop)
 
 
@@ -150,7 +158,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     weight: float = 1.0
     max_slots: int | None = None
     position: str = ""
-    """Decimal number; smaller goes first."""
+    """A decimal number; smaller goes first."""
 
     @property
     def place(self) -> Decimal:
@@ -159,16 +167,16 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OwnTask(msgspec.Struct, frozen=True):
-    """A task that somebody started by themselves; its record stays for a while after its end."""
+    """A task that a user started directly. Its record stays for a while after its end."""
 
     number: int
     over: bool = False
     ended_at: float = 0.0
-    """Once it is over; seconds since the epoch."""
+    """When it ended, in seconds since the epoch; valid only if it is over."""
 
 
 class Pool(msgspec.Struct, frozen=True, kw_only=True):
-    """A resource pool; its key moves whenever a pass over the queue might decide something new."""
+    """A resource pool. Its key is touched whenever a pass over the queue might decide something new."""
 
     name: str
     description: str = ""
@@ -176,9 +184,9 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pause(msgspec.Struct, frozen=True, kw_only=True):
-    """A trial between two runs: one is over, and the searcher has not said yet what that means.
+    """A trial between two runs: one run is over, and the searcher has not yet judged it.
 
-    Its share is kept for it, for a while.
+    Its slots stay reserved for a while.
     """
 
     trial_id: int
@@ -186,21 +194,21 @@ class Pause(msgspec.Struct, frozen=True, kw_only=True):
     pool: str
     slots: int
     due_at: float = 0.0
-    """Then others may have its share; seconds since the epoch."""
+    """When others may have its slots, in seconds since the epoch."""
 
 
 class Totals(msgspec.Struct, frozen=True):
-    """How many numbers were given out."""
+    """How many task numbers have been assigned."""
 
     tasks: int = 0
 
 
 class Deadline(msgspec.Struct, frozen=True):
-    """Until when an allocation may take to leave."""
+    """The time by which an allocation must have exited."""
 
     due_at: float
 
 
 def first_place(submitted_at: float) -> Decimal:
-    """Where a new job stands: its submission time in microseconds (scheduling spec, section 6)."""
+    """The initial place of a job: its submission time in microseconds (scheduling spec, section 6)."""
     return Decimal(int(submitted_at * 1e6))

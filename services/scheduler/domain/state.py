@@ -1,4 +1,4 @@
-"""All that the scheduler folds, and the only places where a record of it is put or dropped."""
+"""The scheduler's folded state, and the only code that stores or drops its records."""
 
 from __future__ import annotations
 
@@ -26,41 +26,41 @@ Key = tuple[str, Any]
 
 @dataclass
 class State(Supplies, Bindings):
-    """Everything that the scheduler folds out of the log."""
+    """Everything that the scheduler folds from the log."""
 
     workers: dict[str, Worker] = field(default_factory=dict)
     allocations: dict[str, Allocation] = field(default_factory=dict)
     jobs: dict[int, Job] = field(default_factory=dict)
     pools: dict[str, Pool] = field(default_factory=dict)
     deadlines: dict[str, Deadline] = field(default_factory=dict)
-    """By allocation."""
+    """By allocation id."""
     pauses: dict[int, Pause] = field(default_factory=dict)
-    """By trial."""
+    """By trial id."""
     tasks: dict[str, OwnTask] = field(default_factory=dict)
     creations: dict[str, Made] = field(default_factory=dict)
     totals: dict[str, Totals] = field(default_factory=dict)
     made_at: SortedKeys = derived()  # noqa: RUF009
-    """(when, request id): every creation"""
+    """(time, request id) for every creation"""
     due: SortedKeys = derived()  # noqa: RUF009
-    """(due time, allocation): every deadline"""
+    """(due time, allocation) for every deadline"""
     paused: SortedKeys = derived()  # noqa: RUF009
-    """(experiment, trial): every pause"""
+    """(experiment, trial) for every pause"""
     pauses_due: SortedKeys = derived()  # noqa: RUF009
-    """(due time, trial): every pause"""
+    """(due time, trial) for every pause"""
     line: SortedKeys = derived()  # noqa: RUF009
-    """(pool, priority, place, submission, job, experiment): every job, as the queues have them"""
+    """(pool, priority, place, submission, job, experiment) for every job, in queue order"""
     workers_in: SortedKeys = derived()  # noqa: RUF009
     """(pool, worker)"""
     owed: Usage = derived()  # noqa: RUF009
-    """Jobs that have not ended, by their numbers"""
+    """Jobs that have not ended, by number"""
     over: SortedKeys = derived()  # noqa: RUF009
-    """(end, task): every task of somebody's own that is over"""
+    """(end, task) for every user's own task that is over"""
     away: SortedKeys = derived()  # noqa: RUF009
-    """(when it may be forgotten, worker): every one that is away"""
+    """(time it may be forgotten, worker) for every absent worker"""
     places: Places = derived()  # noqa: RUF009
-    """Who holds which slots, and which allocations a job has"""
+    """Which allocations hold which slots, and which belong to a job"""
     index: Index = derived()  # noqa: RUF009
-    """The same records, arranged for quick passes; see `Index`."""
+    """The same records, arranged for fast passes; see `Index`."""
 
     def __post_init__(self) -> None:
         self.made_at = by_age(self.creations)
@@ -82,14 +82,14 @@ class State(Supplies, Bindings):
         self.arrange_supplies()
 
     def put_pool(self, pool: Pool) -> Iterable[Key]:
-        """Keep a pool."""
+        """Store a pool."""
         self.pools[pool.name] = pool
         self.index.put_pool(pool)
         yield "pools", pool.name
         yield from self._touch_limited()
 
     def put_job(self, job: Job) -> Iterable[Key]:
-        """Keep a job, and put its requests where it stands now."""
+        """Store a job, and move its requests to its current place."""
         known = self.jobs.get(job.experiment_id)
         self.line.swap(place_in_line(known) if known else None, place_in_line(job))
         self.jobs[job.experiment_id] = job
@@ -110,7 +110,7 @@ class State(Supplies, Bindings):
         yield from self._touch_limited()
 
     def drop_job(self, experiment_id: int) -> Iterable[Key]:
-        """Forget a job; allocations that it still has keep running."""
+        """Forget a job. Allocations that it still has keep running."""
         job = self.jobs.pop(experiment_id, None)
         if job is not None:
             self.line.discard(*place_in_line(job))
@@ -121,7 +121,7 @@ class State(Supplies, Bindings):
             yield "jobs", experiment_id
 
     def put_worker(self, worker: Worker) -> Iterable[Key]:
-        """Keep a worker."""
+        """Store a worker."""
         known = self.workers.get(worker.id)
         self.workers_in.swap((known.pool, known.id) if known else None, (worker.pool, worker.id))
         self.away.swap(_away_place(known), _away_place(worker))
@@ -132,7 +132,7 @@ class State(Supplies, Bindings):
         yield from self._touch_limited()
 
     def put_allocation(self, allocation: Allocation) -> Iterable[Key]:
-        """Keep an allocation."""
+        """Store an allocation."""
         self.allocations[allocation.id] = allocation
         self.places.put(allocation)
         self.index.put_allocation(allocation, self.jobs.get(allocation.experiment_id))
@@ -140,7 +140,7 @@ class State(Supplies, Bindings):
         yield from self._touch_limited()
 
     def drop_allocation(self, allocation: Allocation) -> Iterable[Key]:
-        """Forget an allocation: its slots are free."""
+        """Forget an allocation, which frees its slots."""
         del self.allocations[allocation.id]
         self.places.drop(allocation)
         self.index.drop_allocation(allocation)
@@ -150,21 +150,21 @@ class State(Supplies, Bindings):
         yield from self._touch_limited()
 
     def put_deadline(self, allocation_id: str, deadline: Deadline) -> Iterable[Key]:
-        """Wait for a time on account of an allocation, and for no other."""
+        """Set the deadline of an allocation, replacing any earlier one."""
         yield from self.drop_deadline(allocation_id)
         self.due.add(deadline.due_at, allocation_id)
         self.deadlines[allocation_id] = deadline
         yield "deadlines", allocation_id
 
     def drop_deadline(self, allocation_id: str) -> Iterable[Key]:
-        """Wait no longer on account of an allocation."""
+        """Drop the deadline of an allocation."""
         known = self.deadlines.pop(allocation_id, None)
         if known is not None:
             self.due.discard(known.due_at, allocation_id)
             yield "deadlines", allocation_id
 
     def put_pause(self, pause: Pause) -> Iterable[Key]:
-        """Keep a trial's pause between two runs."""
+        """Store a trial's pause between two runs."""
         known = self.pauses.get(pause.trial_id)
         before = (known.experiment_id, known.trial_id) if known else None
         self.paused.swap(before, (pause.experiment_id, pause.trial_id))
@@ -175,7 +175,7 @@ class State(Supplies, Bindings):
         yield "pauses", pause.trial_id
 
     def drop_pause(self, trial_id: int) -> Iterable[Key]:
-        """Forget a pause: the searcher has spoken."""
+        """Forget a pause: the searcher has judged the run."""
         pause = self.pauses.pop(trial_id, None)
         if pause is not None:
             self.paused.discard(pause.experiment_id, trial_id)
@@ -185,19 +185,21 @@ class State(Supplies, Bindings):
             yield from self.touch_pool(pause.pool)
 
     def limits_changed(self) -> Iterable[Key]:
-        """Quotas changed, or who is in which group, or where a project is."""
+        """Quotas, group memberships or project locations changed."""
         if self.quotas or self.index.limited():
             yield from self._touch_limited()
             self.index.limits_changed()
             yield from self._touch_limited()
 
     def _touch_limited(self) -> Iterable[Key]:
-        """A pass over each pool where quotas limit what waits may decide something new."""
+        """Touch every pool in which quotas limit waiting requests, since a pass over it may decide something
+        new.
+        """
         for name in self.index.limited():
             yield "pools", name
 
     def touch_pool(self, name: str) -> Iterable[Key]:
-        """A pass over this pool may decide something new."""
+        """Touch a pool, since a pass over it may decide something new."""
         if name not in self.pools:
             yield from self.put_pool(Pool(name=name))
         yield "pools", name
@@ -209,5 +211,5 @@ def _away_place(worker: Worker | None) -> tuple[float, str] | None:
 
 
 def place_in_line(job: Job) -> tuple[str, int, Decimal, float, str, int]:
-    """Where a job stands among all jobs; the queue of a pool begins with the pool's name."""
+    """The sort key of a job. It starts with the pool, so each pool's queue is contiguous."""
     return job.pool, job.priority, job.place, job.submitted_at, job_id(job.experiment_id), job.experiment_id

@@ -1,4 +1,4 @@
-"""The part of the state that is about pools which get workers by themselves."""
+"""The part of the state that concerns pools which provision their own workers."""
 
 from __future__ import annotations
 
@@ -16,21 +16,24 @@ Key = tuple[str, Any]
 
 @dataclass
 class Supplies(People):
-    """Workers that were asked for, and how that goes. Whatever changes here moves the pool, too."""
+    """The workers that pools requested, and the progress of those requests.
+
+    A change here also touches the pool.
+    """
 
     provisioned: dict[str, Provisioned] = field(default_factory=dict)
-    """By their ids."""
+    """By worker id."""
     supplies: dict[str, Supply] = field(default_factory=dict)
     """By pool."""
     provisioned_in: SortedKeys = derived()  # noqa: RUF009
-    """(pool, standing, whether it is here, minus its number, worker): every worker that was asked for"""
+    """(pool, standing, whether it is here, negated number, worker) for every requested worker"""
     provisioned_due: SortedKeys = derived()  # noqa: RUF009
     """(due time, worker)"""
     retries_due: SortedKeys = derived()  # noqa: RUF009
     """(due time, pool)"""
 
     def arrange_supplies(self) -> None:
-        """Make the indexes of the records."""
+        """Build the indexes from the records."""
         asked_for = self.provisioned.values()
         self.provisioned_in = SortedKeys(map(_place, asked_for))
         self.provisioned_due = SortedKeys((one.due_at, one.id) for one in asked_for if one.due_at)
@@ -38,7 +41,7 @@ class Supplies(People):
         self.retries_due = SortedKeys((one.retry_at, one.pool) for one in waiting)
 
     def put_provisioned(self, one: Provisioned) -> Iterable[Key]:
-        """Keep a worker that was asked for."""
+        """Store a requested worker."""
         known = self.provisioned.get(one.id)
         self.provisioned_in.swap(_place(known) if known else None, _place(one))
         due_before = (known.due_at, known.id) if known and known.due_at else None
@@ -48,7 +51,7 @@ class Supplies(People):
         yield "pools", one.pool
 
     def drop_provisioned(self, id: str) -> Iterable[Key]:
-        """Forget a worker that was asked for."""
+        """Forget a requested worker."""
         known = self.provisioned.pop(id, None)
         if known is not None:
             self.provisioned_in.discard(*_place(known))
@@ -57,7 +60,7 @@ class Supplies(People):
             yield "pools", known.pool
 
     def put_supply(self, supply: Supply) -> Iterable[Key]:
-        """Keep what is known of how a pool gets its workers."""
+        """Store what is known about a pool's provisioning."""
         known = self.supplies.get(supply.pool)
         before = (known.retry_at, known.pool) if known and known.retry_at else None
         self.retries_due.swap(before, (supply.retry_at, supply.pool) if supply.retry_at else None)
@@ -66,7 +69,7 @@ class Supplies(People):
         yield "pools", supply.pool
 
     def provisioned_as(self, pool: str, *standings: Standing) -> int:
-        """How many workers that a pool asked for stand so; all without any standing."""
+        """Count a pool's requested workers that have one of these standings. Without standings, count all."""
         if not standings:
             return self.provisioned_in.count(pool)
         return sum(self.provisioned_in.count(pool, standing) for standing in standings)

@@ -1,4 +1,4 @@
-"""Records of pools that get workers by themselves: the workers they asked for, and how that goes."""
+"""Records of pools that provision workers: the requested workers and the progress of the requests."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ import msgspec
 from det_contracts.events.scheduler import Phase
 
 Standing = Literal["over", "released", "failing", "taken", "idle", "spare"]
-"""Nothing is left of it; it is given back; it must be given back; it has work, or may have none; it could
-take work, or will once it is there, and has long had none; or not for long."""
+"""In order: nothing is left of it; it is being given back; it must be given back; it has work or may receive
+none; it could take work (or will when it is up) and has been idle for long; the same, but not for long.
+"""
 SPARE: tuple[Standing, ...] = ("idle", "spare")
 
 
 class Provisioned(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker that a pool asked for, until nothing is left of it.
+    """A worker that a pool requested, kept until nothing is left of it.
 
-    Times that it waits for are seconds since the epoch, 0 for none.
+    Times are seconds since the epoch; 0 means none.
     """
 
     id: str
@@ -25,39 +26,39 @@ class Provisioned(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     wanted_at: float
     phase: Phase = "wanted"
-    """As its engine said last; the worker's own word is `here`."""
+    """As the engine last reported it. Whether the worker itself is registered is in `here`."""
     detail: str = ""
     ends_at: float = 0.0
-    """When its engine will take its host away."""
+    """When the engine will take its host away."""
     here: bool = False
-    """It is registered and in touch."""
+    """Whether it is registered and in contact."""
     was_here: bool = False
     busy: bool = False
-    """Something holds a share of it."""
+    """Whether anything holds a part of it."""
     closed: bool = False
-    """It is here, and a person lets no work come to it."""
+    """Whether it is registered but a person has disabled it."""
     released: str = ""
-    """Why it is given back; empty while it is not."""
+    """Why it is being given back; "" if it is not."""
     start_by: float = 0.0
-    """Until then it must have registered."""
+    """The time by which it must have registered."""
     idle_by: float = 0.0
-    """Then it counts as idle."""
+    """When it starts to count as idle."""
     gone_by: float = 0.0
-    """Then it is believed that its engine does not have it."""
+    """When it is presumed that the engine no longer has it."""
     notice_by: float = 0.0
-    """Then its tasks are asked to leave, as its host's time ends."""
+    """When its tasks are asked to exit because its host's time ends."""
     late: bool = False
     """It did not register in time."""
     idle: bool = False
     """It has had nothing to do for long, or was not there to do anything."""
     gone: bool = False
-    """Its engine does not have it."""
+    """The engine no longer has it."""
     ending: bool = False
-    """The time of its host ends soon."""
+    """Its host's time ends soon."""
 
     @property
     def standing(self) -> Standing:
-        """What it is for its pool. The worker itself is believed more than its engine."""
+        """Its standing in the pool. The worker itself is trusted more than its engine."""
         if self.gone and not self.here:
             return "over"
         if self.released:
@@ -75,16 +76,16 @@ class Provisioned(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Supply(msgspec.Struct, frozen=True, kw_only=True):
-    """How a pool's requests for workers go."""
+    """The progress of a pool's requests for workers."""
 
     pool: str
     newest: int = 0
-    """Number of the worker that was asked for last."""
+    """Number of the most recently requested worker."""
     failures: int = 0
-    """Workers in a row that came to nothing."""
+    """Number of consecutive workers that failed to start."""
     failure: str = ""
-    """What the last of them came to."""
+    """Why the last of them failed."""
     retry_at: float = 0.0
-    """Until then nothing is asked for; 0: no reason to wait."""
+    """No worker is requested before this time; 0: no back-off."""
     problem: str = ""
-    """Why its engine cannot be asked; empty: it can."""
+    """Why its engine cannot be reached; "" if it can."""

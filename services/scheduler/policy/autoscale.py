@@ -1,4 +1,4 @@
-"""How many new instances a pool could use (scheduling spec, section 7, auto-scaling)."""
+"""How many more instances a pool could use (scheduling spec, section 7, auto-scaling)."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def demand_of(
     enough: int | None = None,
     most: int | None = None,
 ) -> Demand:
-    """Instances that would serve what waits: enough for the slots, and enough for the zero-slot tasks.
+    """Return the instances that would serve what waits: enough for the slots and for the zero-slot tasks.
 
-    A request counts when it fits on one instance or fills several, `most` of them; a group not beyond its
-    `max_slots`. What is `placed` already does not count. `max_zero_slot`: zero-slot tasks that an instance
-    takes; 0 for none. Not more than `enough` are counted.
+    A request counts if it fits on one instance or fills several, up to `most` of them, and its group is
+    within its `max_slots`. Requests already in `placed` do not count. `max_zero_slot` is how many zero-slot
+    tasks an instance takes; 0 for none. Counting stops at `enough`.
     """
     zero_slot, slots = 0, 0
     counted = _Counted()
@@ -57,7 +57,7 @@ def demand_of(
 
 
 class _Counted:
-    """Who waits, for the reason."""
+    """Counts waiting requests, for the reason text."""
 
     def __init__(self) -> None:
         self._requests = 0

@@ -1,7 +1,7 @@
-"""One resource pool as the scheduler keeps it: changed piece by piece, in order at any time.
+"""One resource pool as the scheduler keeps it, updated incrementally and always in order.
 
-A pass (`decide`) reads the book and leaves it as it is, but for one note: after a pass with nothing
-to do, the book remembers how to tell that a new request changes nothing either.
+A pass (`decide`) reads the book without changing it, with one exception: after a pass with nothing to do, the
+book remembers how to recognise new requests that change nothing either.
 """
 
 from __future__ import annotations
@@ -31,16 +31,19 @@ class Book:
         """Names of the groups that have requests, by priority."""
         self.leaving: dict[str, Running] = {}
         self.expected: dict[str, tuple[str, int]] = {}
-        """Group and slots of runs that are over and may be asked for again, by any id."""
+        """Group and slots of runs that are over but may be requested again, by any id."""
         self.used: dict[str, tuple[int, int]] = {}
-        """Slots and zero-slot places that are taken, by agent, also on agents that went."""
+        """Slots and zero-slot places in use, by agent, including agents that have gone."""
         self.quiet = Quiet()
         self.impossible: dict[Size, bool] = {}
-        """Which sizes the agents could not serve even when idle; asked and kept by `capacity.impossible`."""
+        """Sizes that the agents could not serve even when idle.
+
+        Computed and cached by `capacity.impossible`.
+        """
 
     @property
     def settings(self) -> PoolSettings:
-        """How the pool was configured."""
+        """The settings of the pool."""
         return self._settings
 
     @settings.setter
@@ -57,7 +60,7 @@ class Book:
             self.levels.setdefault(self.priority(name), set()).add(name)
 
     def put_agent(self, agent: Agent) -> None:
-        """A new agent, or one that changed. What runs on it is counted from the runs."""
+        """Add or update an agent. Its used slots are computed from the runs."""
         if self.agents.get(agent.id) != agent:
             self.quiet.end()
             self.impossible.clear()
@@ -65,14 +68,14 @@ class Book:
             self._open(agent)
 
     def drop_agent(self, agent_id: str) -> None:
-        """An agent went. Runs that have shares there stay known, and count again when it is back."""
+        """Remove an agent. Runs with shares there stay known and count again when it returns."""
         if self.agents.pop(agent_id, None) is not None:
             self.quiet.end()
             self.impossible.clear()
             self.pool.drop(agent_id)
 
     def put_group(self, name: str, group: Group) -> None:
-        """What the owner of a job chose, or chooses now; known before its requests or after."""
+        """Set what a job's owner chose. May be called before or after its requests arrive."""
         if self.groups.get(name) == group:
             return
         self.quiet.end()
@@ -81,7 +84,7 @@ class Book:
         self._list(name)
 
     def drop_group(self, name: str) -> None:
-        """Forget what was chosen; requests that are left over have the defaults."""
+        """Forget what was chosen. Requests that remain get the defaults."""
         if name in self.groups:
             self.quiet.end()
             self._unlist(name)
@@ -89,7 +92,7 @@ class Book:
             self._list(name)
 
     def wait(self, request: Request) -> None:
-        """A request waits for slots, or waits on with other wishes."""
+        """Record that a request waits for slots, or that a waiting request has changed."""
         id = request.allocation_id
         if self.waiting.get(id) == request:
             return
@@ -101,7 +104,7 @@ class Book:
     def run(
         self, request: Request, shares: Iterable[Share], *, leaving: bool = False, backfilled: bool = False
     ) -> None:
-        """A request holds slots; `leaving`: it was already asked to give them back."""
+        """Record that a request holds slots. `leaving`: it was already asked to give them back."""
         id = request.allocation_id
         running = Running(request, tuple(shares), leaving, backfilled)
         if self.running.get(id) == running:
@@ -116,9 +119,9 @@ class Book:
         self.pool.take(running.shares)
 
     def expect(self, id: str, group: str, slots: int) -> None:
-        """A run is over, and its next one may be asked for any moment: its share stays its share.
+        """Reserve the share of a run that is over while its next run may still be requested.
 
-        With 0 slots it is forgotten: somebody has said what became of it.
+        With 0 slots the reservation is dropped: it is known what became of the run.
         """
         known, held = self.expected.pop(id, (group, 0))
         if slots:
@@ -130,7 +133,7 @@ class Book:
         self.quiet.end()
 
     def leave(self, allocation_id: str) -> None:
-        """Forget a request, wherever it is; one that is not known is nothing."""
+        """Forget a request, wherever it is. Does nothing if the request is unknown."""
         waited = self.waiting.pop(allocation_id, None)
         if waited is not None:
             self.quiet.end()
@@ -146,11 +149,11 @@ class Book:
             self.pool.free(ran.shares)
 
     def group(self, name: str) -> Group:
-        """A group by name; the defaults when nobody described it."""
+        """A group by name, with the defaults if it was not described."""
         return self.groups.get(name, _DEFAULTS)
 
     def priority(self, group: str) -> int:
-        """The priority that a group's requests have."""
+        """The priority of a group's requests."""
         chosen = self.group(group).priority
         return self._settings.default_priority if chosen is None else chosen
 
@@ -203,7 +206,7 @@ def book_of(
     running: Iterable[Running] = (),
     waiting: Iterable[Request] = (),
 ) -> Book:
-    """A book of everything at once."""
+    """Build a book from all its contents at once."""
     book = Book(settings)
     for agent in agents:
         book.put_agent(agent)
@@ -223,7 +226,9 @@ def room_of(book: Book, group: str) -> int | None:
 
 
 def may_yield(book: Book, running: Running) -> bool:
-    """Whether asking it to leave is allowed, new, and brings others a slot: only open agents' slots do."""
+    """Whether asking the run to exit is allowed, is new, and frees slots for others, which only open agents
+    do.
+    """
     if not running.request.preemptible or running.leaving:
         return False
     agents = (book.agents.get(share.agent_id) for share in running.shares)

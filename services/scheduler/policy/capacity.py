@@ -1,4 +1,4 @@
-"""What a pool could hold if nothing ran: which requests can never be served, and what could be instead."""
+"""What an idle pool could hold: which requests can never be served, and which sizes could be."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from services.scheduler.policy.records import Agent, PoolSettings, Request
 
 
 def cannot_hold(agents: Sequence[Agent], settings: PoolSettings, slots: int, single_agent: bool) -> str:
-    """Say why these agents cannot serve a request of that size even when idle, and what they could.
+    """Say why these agents cannot serve a request of this size even when idle, and what they could serve.
 
-    Empty when they can (scheduling spec, section 2).
+    Returns "" if they can (scheduling spec, section 2).
     """
     if not agents:
         return "No agent is connected to the resource pool."
@@ -29,13 +29,13 @@ def cannot_hold(agents: Sequence[Agent], settings: PoolSettings, slots: int, sin
 
 
 def impossible(book: Book) -> frozenset[Size]:
-    """Sizes of requests in a book that its open agents could not serve even when idle."""
+    """The sizes of requests in a book that its open agents could not serve even when idle."""
     sizes = {size for queue in book.queues.values() for size in queue.sizes()}
     return frozenset(size for size in sizes if is_impossible(book, size))
 
 
 def is_impossible(book: Book, size: Size) -> bool:
-    """Whether the open agents of a book could not serve requests of that size even when idle."""
+    """Whether the open agents of a book could not serve requests of this size even when idle."""
     if size not in book.impossible:
         usable = [agent for agent in book.agents.values() if agent.open]
         book.impossible[size] = bool(cannot_hold(usable, book.settings, size.slots, size.single_agent))
@@ -43,7 +43,7 @@ def is_impossible(book: Book, size: Size) -> bool:
 
 
 def idle_pool(agents: Iterable[Agent], settings: PoolSettings) -> Pool:
-    """The agents with nothing on them."""
+    """The agents as a pool with nothing running."""
     pool = Pool(settings)
     for agent in agents:
         limit = agent.max_zero_slot

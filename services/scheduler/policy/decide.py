@@ -1,4 +1,4 @@
-"""One scheduling pass over a pool, by the policy that the pool was configured with."""
+"""One scheduling pass over a pool, using the pool's configured policy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _POLICIES: Mapping[str, Callable[[Book], Decision]] = {
 
 
 def decide(book: Book) -> Decision:
-    """Who gets slots, and who is asked to leave; the book stays as it is."""
+    """Decide which requests get slots and which runs are asked to exit. The book is not changed."""
     if book.quiet.holds():
         return NOTHING
     return _POLICIES[book.settings.type](book)

@@ -1,4 +1,4 @@
-"""Why a request waits, in one sentence for the person who waits."""
+"""Explains in one sentence why a request waits, for the user who waits for it."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def explain(book: Book, allocation_id: str, decision: Decision | None = None) ->
 
 
 def never_fits(book: Book, *, slots: int, single_agent: bool = False) -> str:
-    """Say why a request of that size can never be served by the agents of a pool, and what could be.
+    """Say why the agents of a pool can never serve a request of this size, and what they could serve.
 
-    Empty when it can be. Agents that are disabled or draining count too: they may be enabled again.
+    Returns "" if they can. Disabled and draining agents count too, because they may be enabled again.
     """
     return cannot_hold(list(book.agents.values()), book.settings, slots, single_agent)
 
 
 class Explainer:
-    """Says why requests of one book wait. What concerns many of them is worked out once."""
+    """Explains why requests of one book wait. What many of them share is computed once."""
 
     def __init__(self, book: Book, decision: Decision | None = None) -> None:
-        """`decision`: what a pass over this book decides, where that is known."""
+        """`decision` is what a pass over this book decides, if the caller already knows it."""
         self._book = book
         self._decision = decide(book) if decision is None else decision
         self._placed = {placement.allocation_id: None for placement in self._decision.allocate}
@@ -41,7 +41,7 @@ class Explainer:
         self._by_size: dict[tuple[Any, Size], str] = {}
 
     def why(self, allocation_id: str) -> str:
-        """One sentence. Raises KeyError when no request of that id waits in the book."""
+        """One sentence. Raises `KeyError` if no request with that id waits in the book."""
         request = self._book.waiting.get(allocation_id)
         if request is None:
             raise KeyError(f"allocation {allocation_id} does not wait in this pool")
@@ -57,7 +57,7 @@ class Explainer:
         )
 
     def _of_size(self, say: Callable[[Book, Decision, Request], str], request: Request) -> str:
-        """What is the same for all requests of a size."""
+        """Return `say`'s answer, cached because it is the same for all requests of a size."""
         key = say, size_of(request)
         if key not in self._by_size:
             self._by_size[key] = say(self._book, self._decision, request)
@@ -79,7 +79,7 @@ class Explainer:
         )
 
     def _behind(self, request: Request) -> str:
-        """It would fit: somebody else has the better claim."""
+        """Explain that it would fit but another request has the better claim."""
         line = self._line(request)
         ahead = bisect_left(line.places, _order(self._book, request)) if line else 0
         if line and line.blocked < ahead:
@@ -98,9 +98,11 @@ class Explainer:
         return "It fits, and is placed when those that were asked to leave have left."
 
     def _line(self, request: Request) -> _Line | None:
-        """Those that must be served in their order, the request among them; there may be no such order.
+        """The requests that must be served in order, including this one; None if the policy has no such
+        order.
 
-        By priority those of the same kind that are not at their limit; in turns all of its own group.
+        Under the priority policy these are the requests of the same kind that are not at their limit; under
+        round robin, all requests of its group.
         """
         kind = self._book.settings.type
         if kind == "fair_share":
@@ -126,7 +128,7 @@ class _Line:
             (at for at, rival in enumerate(self.requests) if rival.allocation_id not in placed),
             len(self.requests),
         )
-        """Where the first one stands that is not placed now."""
+        """Index of the first request that is not placed by this pass."""
 
 
 def _order(book: Book, request: Request) -> tuple[int, Place]:
@@ -157,7 +159,7 @@ def _releases_under_way(decision: Decision, request: Request) -> str:
 
 
 def _taken(book: Book, decision: Decision, request: Request) -> str:
-    """Whether the agents as they are have no place for it."""
+    """Explain that the agents currently have no room for it; "" if they have."""
     if book.pool.fits(request):
         return ""
     if request.slots == 0:
@@ -174,7 +176,7 @@ def _taken(book: Book, decision: Decision, request: Request) -> str:
 
 
 def _some(names: Sequence[str], count: int = 0) -> str:
-    """The first three of so many names."""
+    """The first three names and how many more there are."""
     count = count or len(names)
     return ", ".join(names[:3]) + (f" and {count - 3} more" if count > 3 else "")
 

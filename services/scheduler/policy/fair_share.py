@@ -1,12 +1,12 @@
-"""The fair share scheduler: groups fill up side by side, by weight (scheduling spec, section 3).
+"""The fair share scheduler: groups are served side by side, by weight (scheduling spec, section 3).
 
-First every group is offered a number of slots, then it grows or shrinks towards that number. Three
-points differ from the specification, each so that passes come to rest:
+First every group is offered a number of slots, then it grows or shrinks towards that number. This differs
+from the specification in three points, each so that repeated passes converge:
 
-- Slots are reserved while they are given out, so no two requests get the same ones.
-- A group whose offer is too small for any of its requests gives back only what it does not use: taking
-  all would stop its running tasks, which would start again in the next pass.
-- Slots of tasks that were already asked to leave count as released when others would have to go.
+- Slots are reserved while they are handed out, so no two requests get the same ones.
+- A group whose offer is too small for any of its requests gives back only what it does not use. Taking
+  everything would stop its running tasks, which would start again in the next pass.
+- Slots of tasks that were already asked to exit count as released when others would have to go.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from services.scheduler.policy.records import NOTHING, Decision, Placement, Rele
 
 
 def decide(book: Book) -> Decision:
-    """One pass over a pool."""
+    """Run one pass over a pool."""
     giving = _Giving(book)
     giving.zero_slot()
     releases: list[Release] = []
@@ -38,7 +38,7 @@ def decide(book: Book) -> Decision:
 
 
 def _shrink(book: Book, claim: Claim) -> Iterator[Release]:
-    """Ask the oldest tasks of a group to leave until the rest is within its offer."""
+    """Ask the oldest tasks of a group to exit until the rest is within its offer."""
     active = claim.active - claim.queue.leaving
     for _, running in claim.queue.running(False):
         if active <= claim.offer:
@@ -58,14 +58,14 @@ class _Giving:
         self._no_fit: set[Size] = set()
 
     def zero_slot(self) -> None:
-        """Place every zero-slot request that has a place: they do not compete for slots."""
+        """Place every zero-slot request that fits: these do not compete for slots."""
         lanes = (lane for queue in self._book.queues.values() for lane in queue.lanes(True))
         for request in Walk((lane, 0, len(lane)) for lane in lanes):
             if not self._place(request):
                 return
 
     def grow(self, claim: Claim) -> None:
-        """Place a group's requests in order, those that its offer and the agents have slots for."""
+        """Place a group's requests in order, as far as its offer and the agents' free slots allow."""
         room = room_of(self._book, claim.name)
         allowed = claim.offer - claim.active
         allowed = allowed if room is None else min(allowed, room)
@@ -89,7 +89,7 @@ class _Giving:
 
 
 def _ignores(book: Book, claim: Claim | None, request: Request) -> bool:
-    """After a pass that decided nothing: whether one more request changes no offer and finds no place."""
+    """After a pass that decided nothing: whether one more request changes no offer and does not fit."""
     if request.slots == 0:
         return not book.pool.fits(request)
     if request.slots > capacity_of(book):

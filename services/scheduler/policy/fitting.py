@@ -1,7 +1,7 @@
-"""Where one request fits (scheduling spec, section 2).
+"""Finds the agents on which a request fits (scheduling spec, section 2).
 
-Agents of the same shape score alike, so the pool keeps them together, ordered by hash: a fit looks
-at each shape once and finds the nearest agent in it by bisection.
+Agents of the same shape score alike, so the pool groups them by shape, ordered by hash: a search looks at
+each shape once and finds the nearest agent in it by bisection.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WRAP = 1 << 64
 
 
 class Shape(NamedTuple):
-    """All that matters about an agent that takes work: its slots and how many are taken."""
+    """Everything that matters about an agent that takes work: its slots and how many are in use."""
 
     slots: int
     used: int
@@ -34,22 +34,22 @@ class Shape(NamedTuple):
 
     @property
     def empty_zero(self) -> int:
-        """Zero-slot tasks that may still come."""
+        """Zero-slot tasks that it can still take."""
         return max(0, self.max_zero - self.zero_used)
 
     def takes(self, slots: int) -> bool:
-        """Whether a request of that size fits here whole."""
+        """Whether a request of this size fits on the agent as a whole."""
         return self.slots - self.used >= slots if slots else self.zero_used < self.max_zero
 
     def with_share(self, slots: int, sign: int) -> Shape:
-        """The shape after a share has come (1) or left (-1)."""
+        """The shape after a share was added (`sign` 1) or removed (-1)."""
         if slots:
             return Shape(self.slots, self.used + sign * slots, self.max_zero, self.zero_used)
         return Shape(self.slots, self.used, self.max_zero, self.zero_used + sign)
 
 
 def score(policy: FittingPolicy, slots_needed: int, shape: Shape) -> float:
-    """How good an agent is for a request of that size, 0 to 1: `best` packs, `worst` spreads."""
+    """Score an agent for a request of this size, from 0 to 1: `best` packs, `worst` spreads."""
     if slots_needed > 0 or shape.used > 0:
         if policy == "best":
             return 1 / (1 + shape.empty)
@@ -63,17 +63,17 @@ def score(policy: FittingPolicy, slots_needed: int, shape: Shape) -> float:
 
 @lru_cache(maxsize=1 << 16)
 def hash_of(text: str) -> int:
-    """The first 8 bytes of the MD5, little endian: a tie-break that is the same everywhere."""
+    """The first 8 bytes of the MD5, little endian: a tie-break that is the same on every machine."""
     return int.from_bytes(hashlib.md5(text.encode(), usedforsecurity=False).digest()[:8], "little")
 
 
 def address_of(agent_id: str) -> str:
-    """An agent's address, which takes part in the tie-break."""
+    """An agent's address, which is part of the tie-break."""
     return f"/{agent_id}"
 
 
 class Pool:
-    """The open agents of a pool, while slots are given out and taken back."""
+    """The open agents of a pool, while slots are handed out and taken back."""
 
     def __init__(self, settings: PoolSettings) -> None:
         self.settings = settings
@@ -82,7 +82,7 @@ class Pool:
         self._idle: dict[int, list[Member]] = {}
 
     def copy(self) -> Pool:
-        """A pool to try things on."""
+        """A copy for trying out placements."""
         twin = Pool(self.settings)
         twin._shape_of = dict(self._shape_of)
         twin._members = {shape: list(members) for shape, members in self._members.items()}
@@ -90,7 +90,7 @@ class Pool:
         return twin
 
     def put(self, agent_id: str, shape: Shape) -> None:
-        """Let an agent take work, or say how it is now."""
+        """Add an agent that takes work, or update its shape."""
         self.drop(agent_id)
         self._shape_of[agent_id] = shape
         member = hash_of(address_of(agent_id)), agent_id
@@ -99,7 +99,7 @@ class Pool:
             insort(self._idle.setdefault(shape.slots, []), member)
 
     def drop(self, agent_id: str) -> None:
-        """Take an agent out, if it is there."""
+        """Remove an agent, if it is present."""
         shape = self._shape_of.pop(agent_id, None)
         if shape is None:
             return
@@ -109,12 +109,12 @@ class Pool:
             _remove(self._idle, shape.slots, member)
 
     def take(self, shares: Iterable[Share]) -> None:
-        """Count the shares as used."""
+        """Mark the shares as used."""
         for share in shares:
             self._count(share, 1)
 
     def free(self, shares: Iterable[Share]) -> None:
-        """Count the shares as left. Agents that take no new work stay out of the pool."""
+        """Mark the shares as free. Agents that take no new work stay out of the pool."""
         for share in shares:
             self._count(share, -1)
 
@@ -124,7 +124,7 @@ class Pool:
             self.put(share.agent_id, shape.with_share(share.slots, sign))
 
     def fit(self, request: Request) -> tuple[Share, ...] | None:
-        """Choose agents for a request, in order of rank; None when it does not fit whole."""
+        """Choose agents for a request, in rank order. None if it does not fit as a whole."""
         key = hash_of(request.allocation_id)
         shared = self._one_agent(request.slots, key)
         if shared is not None:
@@ -134,7 +134,7 @@ class Pool:
         return self._gang(request.slots, key)
 
     def fits(self, request: Request) -> bool:
-        """Whether it has a place at all."""
+        """Whether the request fits."""
         if any(shape.takes(request.slots) for shape in self._members):
             return True
         return not request.single_agent and request.slots > 1 and self._gang(request.slots, 0) is not None
@@ -162,7 +162,7 @@ class Pool:
         return None if best is None else best[2]
 
     def _gang(self, slots: int, key: int) -> tuple[Share, ...] | None:
-        """Whole idle agents: equal ones where possible, else largest first if the pool allows a mix."""
+        """Choose whole idle agents: equal ones if possible, else largest first if the pool allows a mix."""
         for size in sorted(self._idle, reverse=True):
             if slots % size == 0 and size * len(self._idle[size]) >= slots:
                 return _nearest_of(self._idle[size], size, slots // size, key)
@@ -179,7 +179,7 @@ def _mixed(idle: dict[int, list[Member]], slots: int, key: int) -> tuple[Share, 
 
 
 def _start(members: list[Member], key: int) -> int:
-    """Where the member with the smallest distance stands; -1 is the wrap-around to the last."""
+    """Index of the member with the smallest distance; -1 wraps around to the last."""
     return bisect_right(members, key, key=lambda member: member[0]) - 1
 
 
@@ -188,7 +188,7 @@ def _nearest(members: list[Member], key: int) -> Member:
 
 
 def _nearest_of(members: list[Member], size: int, count: int, key: int) -> tuple[Share, ...]:
-    # Going down from the nearest, and around, distances grow.
+    # Going down from the nearest member, and around, distances grow.
     start = _start(members, key)
     return tuple(Share(id, size) for id in sorted(members[start - step][1] for step in range(count)))
 

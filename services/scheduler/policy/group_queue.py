@@ -1,4 +1,4 @@
-"""One group's requests in queue order, with the sums that a pass asks for."""
+"""One group's requests in queue order, with the sums that a pass needs."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from typing import Any, NamedTuple
 from services.scheduler.policy.records import Request, Running
 
 Place = tuple[Decimal, float, float, str]
-"""Queue order inside a priority: position, age of the job, own age, id."""
+"""Queue order within a priority: position, age of the job, age of the request, id."""
 Lane = list[tuple[Place, Request]]
 """Requests of one group and one size, in queue order."""
 
 
 class Size(NamedTuple):
-    """Requests of one size fit, or fail to fit, alike."""
+    """Determines whether a request fits: requests of one size either all fit or all do not."""
 
     slots: int
     single_agent: bool
 
 
 class Sums(NamedTuple):
-    """What a group has and wants, in slots."""
+    """What a group holds and wants, in slots."""
 
     active: int
-    """What its running requests hold."""
+    """Slots held by its running requests."""
     kept: int
-    """The part of `active` that cannot be asked back."""
+    """The part of `active` that cannot be reclaimed."""
     wanted: int
-    """What its waiting requests need."""
+    """Slots needed by its waiting requests."""
     smallest: int
-    """The smallest request that waits; 0 when none does."""
+    """Size of its smallest waiting request; 0 if none waits."""
 
 
 def size_of(request: Request) -> Size:
-    """What decides whether a request fits."""
+    """The size of a request."""
     return Size(request.slots, request.single_agent)
 
 
@@ -48,15 +48,15 @@ def place_of(request: Request) -> Place:
 
 
 class GroupQueue:
-    """What waits and what runs of one group."""
+    """The waiting and running requests of one group."""
 
     def __init__(self) -> None:
         self.held = 0
-        """Slots that its running requests hold."""
+        """Slots held by its running requests."""
         self.leaving = 0
-        """The part of `held` that is on its way back."""
+        """The part of `held` that is being given back."""
         self.expected = 0
-        """Slots of requests that may come again any moment."""
+        """Slots of requests that may be made again at any moment."""
         self._active: Counter[int] = Counter()
         self._kept: Counter[int] = Counter()
         self._sums: tuple[tuple[int, int, frozenset[Size]], Sums] | None = None
@@ -67,12 +67,12 @@ class GroupQueue:
         return bool(self._lanes or self._running[False] or self._running[True] or self.expected)
 
     def wait(self, request: Request) -> None:
-        """File a request that waits."""
+        """Add a waiting request."""
         insort(self._lanes.setdefault(size_of(request), []), (place_of(request), request))
         self._sums = None
 
     def unwait(self, request: Request) -> None:
-        """Forget one that waited."""
+        """Remove a waiting request."""
         self._sums = None
         lane = self._lanes[size_of(request)]
         _remove(lane, place_of(request))
@@ -80,12 +80,12 @@ class GroupQueue:
             del self._lanes[size_of(request)]
 
     def run(self, running: Running) -> None:
-        """File a request that holds slots."""
+        """Add a running request."""
         insort(self._running[running.request.slots == 0], (place_of(running.request), running))
         self._count(running, 1)
 
     def unrun(self, running: Running) -> None:
-        """Forget one that held slots."""
+        """Remove a running request."""
         _remove(self._running[running.request.slots == 0], place_of(running.request))
         self._count(running, -1)
 
@@ -98,21 +98,21 @@ class GroupQueue:
         self.leaving += sign * slots if running.leaving else 0
 
     def lanes(self, zero_slot: bool) -> Iterator[Lane]:
-        """What waits of one kind; none of them is empty."""
+        """The lanes of waiting requests with or without slots. None is empty."""
         return (lane for size, lane in self._lanes.items() if (size.slots == 0) == zero_slot)
 
     def sizes(self) -> Iterable[Size]:
-        """The sizes of what waits."""
+        """The sizes of the waiting requests."""
         return self._lanes.keys()
 
     def waiting(self, size: Size) -> int:
-        """How many requests of a size wait."""
+        """Number of waiting requests of a size."""
         return len(self._lanes.get(size, ()))
 
     def sums(self, limit: int, most: int, never: frozenset[Size]) -> Sums:
-        """Slots of the requests that need one or more, up to the limit.
+        """Sum up the slots of requests that need at least one slot, up to the limit.
 
-        Of those that wait only those up to `most`, and without the sizes in `never`.
+        Of the waiting requests, only those up to `most` slots and not of a size in `never` count.
         """
         key = limit, most, never
         if self._sums is None or self._sums[0] != key:
@@ -130,7 +130,7 @@ class GroupQueue:
         )
 
     def running(self, zero_slot: bool) -> list[tuple[Place, Running]]:
-        """What runs of one kind, in queue order."""
+        """The running requests with or without slots, in queue order."""
         return self._running[zero_slot]
 
 
@@ -139,11 +139,11 @@ def _remove(filed: list[Any], place: Place) -> None:
 
 
 Slice = tuple[Lane, int, int]
-"""Part of a lane: from, and up to but not with."""
+"""Part of a lane: start (inclusive) and stop (exclusive)."""
 
 
 class Walk:
-    """Requests of several lanes in queue order. While one is looked at, its lane can be left."""
+    """Iterates over requests of several lanes in queue order. The current request's lane can be left."""
 
     def __init__(self, slices: Iterable[Slice]) -> None:
         self._heads = [(lane[start], start, stop, lane) for lane, start, stop in slices if start < stop]
@@ -162,12 +162,12 @@ class Walk:
                 heapreplace(heads, (lane[index + 1], index + 1, stop, lane))
 
     def leave_lane(self) -> Slice:
-        """Look at nothing more of this lane; returns what was left, with the present one."""
+        """Skip the rest of the current lane. Returns the skipped part, including the current request."""
         self._skip = True
         _, index, stop, lane = self._heads[0]
         return lane, index, stop
 
     def this(self) -> Slice:
-        """The present request alone."""
+        """The current request alone."""
         _, index, _, lane = self._heads[0]
         return lane, index, index + 1

@@ -1,4 +1,4 @@
-"""How many slots fall to each group of a fair share pool (scheduling spec, section 3, steps 2 to 6)."""
+"""Computes the slots offered to each group of a fair share pool (scheduling spec, section 3, steps 2-6)."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from services.scheduler.policy.group_queue import Size
 
 
 class Claim:
-    """What a group has, what it wants, and what it is offered; in slots."""
+    """What a group has, wants and is offered, in slots."""
 
     def __init__(self, book: Book, name: str, capacity: int, never: frozenset[Size]) -> None:
         group, self.queue = book.group(name), book.queues[name]
         self.name, self.weight = name, group.weight
         self.age = group.registered, name
-        # What can never run, as it is beyond its job's limit or any set of agents, must not be offered what
-        # others could use.
+        # Requests that can never run, because they exceed their job's limit or any set of agents, must not be
+        # offered slots that others could use.
         most = capacity if group.max_slots is None else min(capacity, group.max_slots)
         self.active, self.kept, wanted, self.smallest = self.queue.sums(capacity, most, never)
         demand = self.active + wanted + self.queue.expected
         self.demand = demand if group.max_slots is None else min(demand, group.max_slots)
         self.offer = self.kept
         self.out = False
-        """Whether it gave back what it could not use, and gets no more."""
+        """Whether it gave back what it could not use and gets no more."""
         self._ahead = self.kept
 
     def take(self, slots: int) -> int:
-        """Add to the offer; returns how much of it is new, beyond what it was offered ahead of others."""
+        """Add to the offer. Returns how much of it is new, beyond what the group was offered in advance."""
         new = max(0, slots - self._ahead)
         self._ahead -= slots - new
         self.offer += new
@@ -36,7 +36,7 @@ class Claim:
 
     @property
     def stuck(self) -> bool:
-        """Whether it could start nothing with its offer, and would stop nothing without."""
+        """Whether it could start nothing with its offer and would stop nothing without it."""
         return not self.full and self.offer >= self.active and self.smallest > self.offer
 
     @property
@@ -45,14 +45,14 @@ class Claim:
         return self.out or self.offer >= self.demand
 
     def give_back(self) -> int:
-        """Keep only what runs, and want no more; returns the rest."""
+        """Keep only what runs, and want no more. Returns the rest."""
         self.out = True
         spare = self.offer - self.active
         self.offer = self.active
         return spare
 
     def have_after_all(self, slots: int) -> int:
-        """Take what nobody else can use; returns how much."""
+        """Take slots that no other group can use. Returns how many."""
         taken = min(slots, self.demand - self.offer)
         self.offer += taken
         return taken
@@ -68,9 +68,9 @@ def claims_of(book: Book) -> list[Claim]:
 
 
 def capacity_of(book: Book) -> int:
-    """Slots of open agents, and elsewhere, where nothing new may come or nobody is, those still held.
+    """Slots of open agents, plus slots still held on agents that are closed or gone.
 
-    What runs there counts for its group: were its slots not counted, those of others would be taken for them.
+    Slots held there count for their group. If they did not, they would be taken out of the others' share.
     """
     slots = {agent.id: agent.slots for agent in book.agents.values() if agent.open}
     held = sum(used for id, (used, _) in book.used.items() if id not in slots)
@@ -78,7 +78,10 @@ def capacity_of(book: Book) -> int:
 
 
 class _Filling:
-    """Offers the capacity; where it ends below any request of a group, older groups have it instead."""
+    """Offers the capacity.
+
+    Where an offer is below every request of its group, older groups get it instead.
+    """
 
     def __init__(self, claims: list[Claim], capacity: int) -> None:
         self._capacity = capacity
@@ -88,7 +91,7 @@ class _Filling:
         self._youth = {claim.name: -number for number, claim in enumerate(claims)}
 
     def run(self) -> None:
-        """Offer until all is offered that can be used."""
+        """Offer until everything usable is offered."""
         stuck: list[int] = []
         self._rounds()
         self._note(stuck, self._growing)
@@ -101,7 +104,7 @@ class _Filling:
         self._use_the_rest()
 
     def _use_the_rest(self) -> None:
-        """What is left when all have given back is still enough for some: the oldest first."""
+        """Give what is left after all groups have given back to those it is enough for, oldest first."""
         for claim in self._claims:
             if claim.out and 0 < claim.smallest <= self._capacity:
                 self._capacity -= claim.have_after_all(self._capacity)
@@ -112,12 +115,15 @@ class _Filling:
                 heappush(stuck, self._youth[claim.name])
 
     def _rounds(self) -> list[Claim]:
-        """Offer by weight, round by round, until all is offered or nobody wants more; returns to whom."""
+        """Offer by weight, round by round, until nothing is left or nothing more is wanted.
+
+        Returns the recipients.
+        """
         touched = []
         while self._capacity > 0 and self._growing:
             offered = self._round()
             touched += self._growing[:offered]
-            # Only those in front have changed: with little to offer, the others are not looked at.
+            # Only those at the front have changed; when there is little to offer, skip the others.
             self._growing[:offered] = [claim for claim in self._growing[:offered] if not claim.full]
         return touched
 

@@ -1,9 +1,8 @@
-"""The priority scheduler: smaller numbers first, and on wish they may push others out.
+"""The priority scheduler: smaller numbers go first and, if so configured, may preempt others.
 
-Source: scheduling spec, section 4. Zero-slot tasks and tasks with slots do not compete, so each kind
-has a pass of its own. A group at its `max_slots` waits without holding up anybody. What was already
-asked to leave counts as released: a blocked request takes its slots first, and nobody behind that
-request takes them meanwhile.
+Source: scheduling spec, section 4. Zero-slot tasks and tasks with slots do not compete, so each kind has a
+pass of its own. A group at its `max_slots` waits without blocking others. Runs already asked to exit count as
+released: a blocked request takes their slots first, and no request behind it takes them in the meantime.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from services.scheduler.policy.victims import Rank, Victims
 
 
 def decide(book: Book) -> Decision:
-    """One pass over a pool."""
+    """Run one pass over a pool."""
     with_slots, without = (_Pass(book, zero_slot=kind) for kind in (False, True))
     with_slots.run()
     without.run()
@@ -46,22 +45,22 @@ class _Pass:
         self._taken: Counter[str] = Counter()
         self._blocked_at: int | None = None
         self._victims = Victims(book, zero_slot)
-        # Within a pass slots only shrink until something is released, and a later request may push
-        # out no more than an earlier one: so a size that did not fit need not be tried again before a
-        # release, and one that found no victims not at all. Not so for greedy mixes of agents, where
-        # a smaller pool can succeed: there every change of the pool clears both.
+        # Within a pass, slots only shrink until something is released, and a later request may preempt no
+        # more than an earlier one. So a size that did not fit need not be tried again before a release, and
+        # one that found no victims need not be tried again at all. This does not hold for greedy mixes of
+        # agents, where a smaller pool can succeed: there every change of the pool clears both sets.
         self._no_fit: set[Size] = set()
         self._hopeless: dict[Size, Rank] = {}
 
     def run(self) -> None:
-        """Go through the levels that have requests, most urgent first."""
+        """Go through the priority levels that have requests, most urgent first."""
         for priority in sorted(self._book.levels):
             self._level(priority)
             if self._blocked_at is not None and not self._preemption:
                 return
 
     def ignores(self, request: Request) -> bool:
-        """After a pass that decided nothing: whether it would have, were this request there too."""
+        """After a pass that decided nothing: whether it would still decide nothing with this request."""
         priority, room = self._book.priority(request.group), room_of(self._book, request.group)
         if room is not None and request.slots > room:
             return True
@@ -112,7 +111,7 @@ class _Pass:
         return room is None or request.slots <= room - self._taken[request.group]
 
     def _reserve(self, request: Request) -> Placement | None:
-        """Take slots for a request if they are there."""
+        """Take slots for a request if they are free."""
         size = size_of(request)
         shares = None if size in self._no_fit else self._pool.fit(request)
         if shares is None:
@@ -135,7 +134,7 @@ class _Pass:
             self.placements += [placement for request, placement in fitting if request.preemptible]
 
     def _make_room(self, blocked: Iterable[Slice]) -> None:
-        """Release others until blocked requests fit; what cannot be helped leaves all as it is."""
+        """Release runs until blocked requests fit. If that is impossible, nothing changes."""
         walk = Walk(blocked)
         for request in walk:
             size = size_of(request)
@@ -161,7 +160,7 @@ class _Pass:
 
 
 class _Claims:
-    """Keeps free slots for those ahead who wait for slots that are on their way back to join them."""
+    """Reserves free slots for blocked requests that also need slots which are being given back."""
 
     def __init__(self, pool: Pool, on_their_way: Sequence[Running]) -> None:
         self._pool = pool
@@ -172,12 +171,15 @@ class _Claims:
                 self._soon.free(running.shares)
 
     def note(self, placement: Placement) -> None:
-        """A request got free slots."""
+        """Record that a request got free slots."""
         if self._soon is not None:
             self._soon.take(placement.shares)
 
     def claim(self, request: Request) -> bool:
-        """Keep what a blocked request will hold once those have left; False if that is no help."""
+        """Reserve what a blocked request will hold once those runs have exited.
+
+        False if that does not help.
+        """
         shares = self._soon.fit(request) if self._soon is not None else None
         if shares is None or self._soon is None:
             return False
@@ -187,7 +189,7 @@ class _Claims:
         return True
 
     def give_back(self) -> bool:
-        """The level was tried: claims end. False if there were none."""
+        """Drop the reservations after the level was tried. False if there were none."""
         for shares in self._claimed:
             self._pool.free(shares)
         return bool(self._claimed)

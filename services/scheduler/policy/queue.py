@@ -1,4 +1,4 @@
-"""The job queue of a pool: where jobs stand, and how they are moved (scheduling spec, section 6)."""
+"""The job queue of a pool: where jobs are, and how they are moved (scheduling spec, section 6)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ JobState = Literal["QUEUED", "SCHEDULED", "SCHEDULED_BACKFILLED"]
 HEAD = Decimal(0)
 UNIT = Decimal("1e-12")
 """The smallest step between two positions."""
-# Each move between the same two jobs halves the gap: enough digits for a hundred of them.
+# Each move between the same two jobs halves the gap; this is enough digits for a hundred such moves.
 _EXACT = Context(prec=60)
 _STATES: tuple[JobState, ...] = ("QUEUED", "SCHEDULED", "SCHEDULED_BACKFILLED")
 
@@ -27,11 +27,11 @@ class CannotMove(Exception):
 
 
 class UnknownJob(CannotMove):
-    """A move of a job, or next to a job, that is not in the queue."""
+    """A move of, or relative to, a job that is not in the queue."""
 
 
 class QueuedJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job's place: smaller priorities first, and inside a priority smaller positions."""
+    """A job's place: smaller priorities first, and within a priority smaller positions."""
 
     job_id: str
     priority: int
@@ -41,28 +41,31 @@ class QueuedJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What the queue tells of a job."""
+    """What the queue reports about a job."""
 
     job_id: str
     state: JobState
     requested_slots: int
     allocated_slots: int
     jobs_ahead: int
-    """Distinct jobs before it; -1 where the scheduler has no order of jobs."""
+    """Number of distinct jobs ahead of it; -1 if the policy has no job order."""
 
 
 def initial_position(submitted_at: float) -> Decimal:
-    """Where a job stands until somebody moves it, and again when its priority is set: its time in us."""
+    """A job's position until it is moved, and again when its priority is set.
+
+    Its submission time in microseconds.
+    """
     return Decimal(int(submitted_at * 1_000_000))
 
 
 def move(
     jobs: Iterable[QueuedJob], job_id: str, anchor_id: str, *, ahead: bool, now: float | None = None
 ) -> QueuedJob:
-    """Put a job directly ahead of another, or directly behind it; returns it with its new place.
+    """Move a job directly ahead of or behind another one. Returns the job with its new place.
 
-    `now` (seconds) bounds a move to the very end. Raises UnknownJob, or CannotMove when no position
-    is left between the two neighbours.
+    `now` (seconds) bounds a move to the very end. Raises `UnknownJob`, or `CannotMove` if no position is left
+    between the two neighbours.
     """
     known = {job.job_id: job for job in jobs}
     for id in (job_id, anchor_id):
@@ -82,7 +85,7 @@ def move(
 
 
 def neighbour(jobs: Sequence[QueuedJob], job_id: str, anchor_id: str, *, ahead: bool) -> QueuedJob | None:
-    """Who stands next to the anchor on the side where the job goes; None at that end of the queue."""
+    """The job next to the anchor on the side where the job goes; None at that end of the queue."""
     queue = sorted(
         (job for job in jobs if job.job_id != job_id),
         key=lambda job: (job.priority, job.position, job.submitted_at, job.job_id),
@@ -99,7 +102,7 @@ def _between(job: QueuedJob, anchor: QueuedJob, limit: Decimal, *, ahead: bool) 
     near = anchor.position
     position = _EXACT.divide(_EXACT.add(near, limit), Decimal(2))
     out_of_digits = near != limit and position in (near, limit)
-    # The neighbour may be of another priority, and its position then anywhere.
+    # The neighbour may have another priority, and then its position may be anywhere.
     if not out_of_digits and (position >= near if ahead else position <= near):
         position = _EXACT.subtract(near, UNIT) if ahead else _EXACT.add(near, UNIT)
     if position in (near, limit):
@@ -108,9 +111,9 @@ def _between(job: QueuedJob, anchor: QueuedJob, limit: Decimal, *, ahead: bool) 
 
 
 def jobs(book: Book, outside: Iterable[Request] = ()) -> list[JobInfo]:
-    """What the queue tells of every job that has a request, in queue order.
+    """What the queue reports about every job that has a request, in queue order.
 
-    `outside`: further ones, which are kept out of the book for now.
+    `outside` are further requests, which are currently kept out of the book.
     """
     mine: defaultdict[str, list[Request]] = defaultdict(list)
     for request in _in_order(book, outside):

@@ -1,4 +1,4 @@
-"""What a book remembers of a pass that found nothing to do, so that the next one need not look."""
+"""Remembers that a pass found nothing to do, so that the next pass can be skipped."""
 
 from __future__ import annotations
 
@@ -8,22 +8,25 @@ from services.scheduler.policy.records import Request
 
 
 class Quiet:
-    """Holds until something changes, or until a request comes that may matter."""
+    """Holds until something changes, or until a request arrives that may matter."""
 
     def __init__(self) -> None:
         self._ignores: Callable[[Request], bool] | None = None
         self._news: list[Request] = []
 
     def begin(self, ignores: Callable[[Request], bool]) -> None:
-        """A pass found nothing to do; `ignores` tells whether it would still, were that request there."""
+        """Record that a pass found nothing to do.
+
+        `ignores` returns whether a new request would not change that.
+        """
         self._ignores, self._news = ignores, []
 
     def end(self) -> None:
-        """Something changed."""
+        """Record that something changed."""
         self._ignores, self._news = None, []
 
     def came(self, request: Request) -> None:
-        """A request began to wait."""
+        """Record that a request began to wait."""
         if self._ignores is not None:
             self._news.append(request)
 

@@ -1,6 +1,6 @@
-"""What a scheduling pass looks at, and what it decides (scheduling spec, sections 1 and 7).
+"""The inputs and the decisions of a scheduling pass (scheduling spec, sections 1 and 7).
 
-"Release" asks a running allocation to leave; it keeps its slots until it has left.
+"Release" asks a running allocation to exit; it keeps its slots until it has exited.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ DEFAULT_PRIORITY = 42
 
 
 class Agent(msgspec.Struct, frozen=True, kw_only=True):
-    """A host as the pass sees it. What runs on it is counted elsewhere."""
+    """A host as a pass sees it. What runs on it is recorded elsewhere."""
 
     id: str
     slots: int
     """Usable slots: those that a user disabled are not counted."""
     max_zero_slot: int | None = None
-    """How many zero-slot tasks may run here at once; None: as many as the pool's settings say."""
+    """How many zero-slot tasks may run here at once; None: the pool's setting."""
     enabled: bool = True
     draining: bool = False
 
@@ -46,28 +46,28 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     """1 to 99; smaller goes first. None: the pool's default."""
     weight: float = 1.0
     max_slots: int | None = None
-    """Most slots that the group may hold at once; None: no limit."""
+    """Maximum number of slots that the group may hold at once; None: no limit."""
     registered: float = 0.0
-    """When the group came, in any unit: a smaller number is an older group."""
+    """When the group arrived, in any unit: a smaller number is an older group."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """An allocation that wants slots, or holds them."""
+    """An allocation that waits for slots or holds them."""
 
     allocation_id: str
     job_id: str
     group: str
-    """Name of its group; one that nobody described has the defaults."""
+    """Name of its group. A group that was not described has the defaults."""
     slots: int
     preemptible: bool = True
     single_agent: bool = False
     """Whether all slots must be on one agent."""
     position: Decimal = Decimal(0)
-    """The job's place in the queue; smaller goes first. Starts as the submission time in microseconds."""
+    """The job's place in the queue; smaller goes first. Initially the submission time in microseconds."""
     submitted_at: float = 0.0
     """When the job was submitted; seconds since the epoch."""
     requested_at: float = 0.0
-    """When this allocation was asked for; any unit that grows."""
+    """When this allocation was requested, in any unit that grows."""
 
 
 class Running(msgspec.Struct, frozen=True):
@@ -78,40 +78,40 @@ class Running(msgspec.Struct, frozen=True):
     leaving: bool = False
     """Whether it was already asked to give its slots back."""
     backfilled: bool = False
-    """Whether it was placed in front of a request of higher priority that did not fit."""
+    """Whether it was placed ahead of a request of higher priority that did not fit."""
 
 
 class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How a resource pool was configured (scheduling spec, section 7)."""
+    """The settings of a resource pool (scheduling spec, section 7)."""
 
     type: SchedulerType = "fair_share"
     fitting_policy: FittingPolicy = "best"
     allow_heterogeneous_fits: bool = False
     preemption: bool = False
-    """Whether the priority scheduler may ask others to leave."""
+    """Whether the priority scheduler may ask others to exit."""
     default_priority: int = DEFAULT_PRIORITY
     max_aux_containers_per_agent: int = 100
 
 
 class Placement(msgspec.Struct, frozen=True):
-    """Slots for one request. `shares` are in order of rank: most slots first, then by agent id."""
+    """Slots for one request. `shares` are in rank order: most slots first, then by agent id."""
 
     allocation_id: str
     shares: tuple[Share, ...]
     backfilled: bool = False
-    """Whether it fills a gap in front of a request of higher priority that does not fit yet."""
+    """Whether it fills a gap ahead of a request of higher priority that does not fit yet."""
 
 
 class Release(msgspec.Struct, frozen=True):
-    """An allocation to ask to leave."""
+    """An allocation to ask to exit."""
 
     allocation_id: str
     wanted_by: str = ""
-    """The request for whose sake; empty when its group holds more than its fair share."""
+    """The request that needs its slots; "" if its group holds more than its fair share."""
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """What one pass leads to. Asked again about the same book, a pass says the same."""
+    """The result of one pass. Repeating the pass over the same book gives the same result."""
 
     allocate: tuple[Placement, ...] = ()
     release: tuple[Release, ...] = ()

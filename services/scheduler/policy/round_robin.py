@@ -1,6 +1,6 @@
-"""The round robin scheduler: one request of each group in turn, as long as its next one fits.
+"""The round robin scheduler: one request of each group in turn while the group's next one fits.
 
-Source: scheduling spec, section 5. Nobody is asked to leave; weights and limits do not matter.
+Source: scheduling spec, section 5. It asks nothing to exit and ignores weights and limits.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from services.scheduler.policy.records import NOTHING, Decision, Placement, Requ
 
 
 def decide(book: Book) -> Decision:
-    """One pass over a pool."""
+    """Run one pass over a pool."""
     decision = Decision(tuple(_turns(book)))
     if decision == NOTHING:
         book.quiet.begin(lambda request: _ignores(book, request))
@@ -36,7 +36,7 @@ def _turns(book: Book) -> list[Placement]:
                 placements.append(Placement(request.allocation_id, shares))
                 still.append(requests)
             elif not book.settings.allow_heterogeneous_fits:
-                # Slots only shrink within a pass; a greedy mix of agents can succeed on fewer.
+                # Slots only shrink within a pass, but a greedy mix of agents can succeed with fewer.
                 no_fit.add(size_of(request))
         taking = still
     return placements

@@ -1,4 +1,4 @@
-"""Who has to leave for a blocked request: the least urgent first (scheduling spec, section 4)."""
+"""Which runs must exit for a blocked request: the least urgent first (scheduling spec, section 4)."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from services.scheduler.policy.group_queue import Place, place_of
 from services.scheduler.policy.records import Request, Running
 
 Rank = tuple[int, Decimal]
-"""Priority and position in the queue: larger ones yield first."""
+"""Priority and position in the queue; larger ranks yield first."""
 _ANYWAY: Rank = (1 << 30, Decimal(0))
-"""The rank of what was already asked to leave: it yields to everybody."""
+"""The rank of a run that was already asked to exit: it yields to every request."""
 
 
 class Victims:
-    """The running requests of one kind in the order in which they yield; what was taken is gone.
+    """The running requests of one kind in the order in which they yield, without those already taken.
 
-    Those that were already asked to leave come first, then the preemptible ones of the lowest level.
+    Runs that were already asked to exit come first, then the preemptible ones of the lowest level.
     """
 
     def __init__(self, book: Book, zero_slot: bool) -> None:
@@ -30,20 +30,20 @@ class Victims:
             key=lambda r: (book.priority(r.request.group), place_of(r.request)),
             reverse=True,
         )
-        # Looked up as far as a request asks: on a large pool most are never needed.
+        # Filled lazily: on a large pool most are never needed.
         self._known: list[tuple[Rank, Running]] = [(_ANYWAY, running) for running in self._leaving]
         self._more = _least_urgent_first(book, zero_slot)
 
     def on_their_way(self) -> Sequence[Running]:
-        """What was asked to leave earlier and is not yet counted on by anybody."""
+        """Runs that were asked to exit earlier and that no other request counts on yet."""
         return self._leaving[self.taken :]
 
     def any_behind(self, rank: Rank) -> bool:
-        """Whether anybody would yield to a request of that rank."""
+        """Whether any run would yield to a request of this rank."""
         return next(self._behind(rank), None) is not None
 
     def enough(self, pool: Pool, request: Request, rank: Rank) -> list[Running]:
-        """Take the fewest, in their order, without which the request fits; none if that is not enough."""
+        """Take the fewest runs, in order, without which the request fits; empty if all are not enough."""
         trial: Pool | None = None
         removed = []
         for running in self._behind(rank):
@@ -56,7 +56,7 @@ class Victims:
         return []
 
     def _behind(self, rank: Rank) -> Iterator[Running]:
-        """Those not yet taken that yield to a rank; in its own level only jobs strictly behind it."""
+        """Runs not yet taken that yield to a rank; at its own level only jobs strictly behind it."""
         index = self.taken
         while True:
             if index == len(self._known):
