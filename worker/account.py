@@ -1,7 +1,7 @@
-"""Who tasks run as on this host: the account of their owner, else the one that the worker is told.
+"""Chooses the account that tasks run as: their owner's linked account, or else the worker's default.
 
-Only a worker that runs as root can choose. Elsewhere tasks run as the worker's own user, and can read all
-that it can read.
+Only a worker that runs as root can choose. Otherwise tasks run as the worker's own user and can read
+everything that it can read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from det_contracts.events.gateway import AgentUser
 from det_contracts.expconf import is_secret_name
 
 LONGEST_TMPDIR = 70
-"""Longer ones leave no room for the names of sockets below them, which Linux limits to 107 bytes."""
+"""A longer one leaves no room for the names of sockets inside, which Linux limits to 107 bytes."""
 _PERSONAL = ("HOME", "USER", "LOGNAME", "MAIL", "OLDPWD", "PWD", "TMPDIR", "SUDO_", "SSH_", "XDG_", "DBUS_")
 
 
@@ -29,20 +29,20 @@ class BadAccount(ValueError):
 
 
 class Account(msgspec.Struct, frozen=True):
-    """A user of this host that is not the platform's."""
+    """A user of this host other than the platform's own."""
 
     uid: int
     gid: int
     name: str
     home: str = ""
-    """Empty where it has none."""
+    """Empty if the user has none."""
 
     def __str__(self) -> str:
         return f"'{self.name}' ({self.uid}:{self.gid})"
 
 
 class Accounts:
-    """Chooses the account of each task. `default` is the setting; raises `BadAccount` where that is wrong."""
+    """Chooses the account of each task. `default` is the setting. Raises `BadAccount` if it is invalid."""
 
     def __init__(self, default: str) -> None:
         self._can_choose = os.geteuid() == 0
@@ -61,7 +61,7 @@ class Accounts:
 
     @property
     def warning(self) -> str:
-        """What an operator should know of how tasks run here; empty where there is nothing."""
+        """A warning for operators about how tasks run here; empty if there is none."""
         if self.default is not None:
             return ""
         whose = "root" if self._can_choose else "the user of the worker"
@@ -72,7 +72,7 @@ class Accounts:
 
 
 def parse(text: str) -> Account:
-    """The account of a setting, `user`, `user:group` or `uid:gid`; raises `BadAccount`."""
+    """Parse the setting `user`, `user:group` or `uid:gid`. Raises `BadAccount`."""
     user, colon, group = text.partition(":")
     try:
         entry = pwd.getpwuid(int(user)) if user.isdigit() else pwd.getpwnam(user)
@@ -86,7 +86,7 @@ def parse(text: str) -> Account:
 
 
 def linked(user: AgentUser) -> Account:
-    """The account that a user of the cluster is linked with; raises `BadAccount`."""
+    """The account that a user of the cluster is linked with. Raises `BadAccount`."""
     try:
         entry: pwd.struct_passwd | None = pwd.getpwuid(user.uid)
     except (KeyError, OverflowError):
@@ -104,7 +104,7 @@ def _checked(account: Account) -> Account:
 
 
 def check_usable(path: Path, account: Account) -> None:
-    """See that the account may pass to a file; call it inside of `files_as`. Raises `BadAccount`."""
+    """Check that the account can reach a file. Call this inside `files_as`. Raises `BadAccount`."""
     try:
         path.stat()
     except OSError as error:
@@ -127,7 +127,7 @@ def _own_group(entry: pwd.struct_passwd | None) -> int:
 
 
 def _home(entry: pwd.struct_passwd | None) -> str:
-    """The home directory, if it is really theirs."""
+    """The home directory, if the user owns it."""
     if entry is None:
         return ""
     try:
@@ -137,7 +137,7 @@ def _home(entry: pwd.struct_passwd | None) -> str:
 
 
 def variables(account: Account, inherited: Mapping[str, str], place: Path) -> dict[str, str]:
-    """What a task of another user is left of the worker's environment: no secret, nothing personal."""
+    """The part of the worker's environment that a task of another user gets: no secrets, nothing personal."""
     passed = {name: value for name, value in inherited.items() if not _private(name)}
     passed |= {"HOME": account.home or str(place / "workdir"), "USER": account.name, "LOGNAME": account.name}
     folder = str(place / "tmp")
@@ -150,9 +150,9 @@ def _private(name: str) -> bool:
 
 @contextlib.contextmanager
 def files_as(account: Account | None) -> Iterator[None]:
-    """Have this thread, and no other, open and make files with the rights of an account.
+    """Let this thread, and no other, open and create files with the rights of an account.
 
-    For what a task will do itself: so the worker's own rights are lent to nobody.
+    For operations that the task will repeat itself, so the worker's own rights are not lent to it.
     """
     if account is None:
         yield
@@ -162,7 +162,7 @@ def files_as(account: Account | None) -> Iterator[None]:
     try:
         yield
     finally:
-        # The user first: only root may choose the group.
+        # Reset the user first: only root may set the group.
         libc.setfsuid(ctypes.c_uint(0))
         libc.setfsgid(ctypes.c_uint(0))
 
@@ -170,7 +170,7 @@ def files_as(account: Account | None) -> Iterator[None]:
 def _set(libc: ctypes.CDLL, uid: int, gid: int) -> None:
     libc.setfsgid(ctypes.c_uint(gid))
     libc.setfsuid(ctypes.c_uint(uid))
-    # The call itself tells nothing of its success: who asks for what cannot be is answered with what is.
+    # The call does not report failure. An invalid argument makes it return the current value.
     if libc.setfsuid(ctypes.c_uint(2**32 - 1)) != uid:
         raise PermissionError(
             f"this process may not open files as user id {uid}: the worker needs to be root"

@@ -1,4 +1,4 @@
-"""A worker: tells the cluster what it has, hears what to run, and runs it."""
+"""The worker process: registers its host's slots, follows its orders, and runs allocations."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 LEAVE_S = 12.0
 LOOK_AT_SLOTS_S = 20.0
 ANSWERED_S = 30.0
-"""A registration that no orders answer within this is stated again."""
+"""Register again if no orders answer a registration within this time, in seconds."""
 
 log = structlog.get_logger()
 
@@ -63,7 +63,7 @@ class Worker:
         self._id = me.worker_id
         self._connection = connection
         self._journal = JetStreamLog(connection)
-        # It hears of the cluster what its orders say, and judges nobody but itself.
+        # The worker knows the cluster only through its orders, and decides only about itself.
         self._hearing = Hearing(connection, me.worker_id)
         self._orders = Orders(settings.worker_home)
         store = blobs.connect(
@@ -90,11 +90,11 @@ class Worker:
         self._acted_on = ActedOn(NEW)
         """The newest orders that were acted on."""
         self._sessions: set[str] = set()
-        """Of this process, as it was answered in them."""
+        """Sessions of this process that orders have answered."""
         self._current = asyncio.Event()
-        """It has heard orders that answer to its registration."""
+        """Set once orders that answer this process's registration have arrived."""
         self._one_at_a_time = asyncio.Lock()
-        """Registrations must reach the log in the order in which they are true."""
+        """Registrations must reach the log in the order in which they were true."""
         self._nursery = Nursery(self._has_idle_slot, Memory(), enabled=settings.worker_warm)
         self._runs = Runs(
             me.worker_id,
@@ -109,7 +109,7 @@ class Worker:
         )
 
     def readings(self) -> Iterable[Reading]:
-        """What operators see of this worker."""
+        """Metrics of this worker, for operators."""
         for name, help, value in (
             ("worker_runs", "Runs of tasks on this worker", len(self._runs.running)),
             ("worker_templates", "Interpreters that runs may start from", self._nursery.templates),
@@ -126,7 +126,7 @@ class Worker:
         return len(taken) < len(self._slots)
 
     def facts(self) -> Facts:
-        """Where to see how this worker does."""
+        """The facts that the worker's health page shows."""
         return Facts(
             connection=self._connection,
             look=None,
@@ -141,7 +141,7 @@ class Worker:
         return 0 if self._acted_on.position == NEW else self._acted_on.position
 
     async def work(self) -> None:
-        """Register, then hear and run until cancelled."""
+        """Register, then follow orders and run allocations until cancelled."""
         self._acted_on = self._orders.acted_on() or ActedOn(NEW)
         runs = [self._runs.take_up(order) for order in self._orders.all()]
         await asyncio.to_thread(self._preparer.clear_all_but, set(self._runs.running))
@@ -149,7 +149,8 @@ class Worker:
         for run in runs:
             if run.id in lost and run.fenced:
                 await asyncio.to_thread(run.bury)
-        # Only then on with the runs: what is lost ends with its machine, and not by what it is found to be.
+        # Register before resuming the runs, so that lost runs end as lost with their machine and not with an
+        # exit reported by this process.
         await self._register(self._slots, [id for id in self._runs.running if id not in lost])
         for run in runs:
             self._runs.set_off(run)
@@ -165,7 +166,7 @@ class Worker:
                 tasks.create_task(self._watch_slots())
 
     async def leave(self) -> None:
-        """End everything that runs here and tell the cluster that this worker is gone."""
+        """End everything that runs here, and report that this worker has left."""
         for run in list(self._runs.running.values()):
             await run.kill(run.order.killed or STOPPED)
         if self._runs.tasks:
@@ -186,12 +187,12 @@ class Worker:
             raise
 
     async def _give_way(self, reason: str) -> None:
-        """Another one has the id: what still runs here is over for the cluster, and of no use."""
+        """Another worker has the id: end what still runs here, as it is over for the cluster."""
         for run in list(self._runs.running.values()):
             await run.kill(reason)
 
     async def _come_back(self) -> None:
-        """Given up for lost, but here: offer the slots again, as another session."""
+        """This worker was declared lost but is alive: offer the slots again in a new session."""
         log.warning("worker.was_lost")
         await self._register(self._slots, self._runs.running)
 
@@ -204,9 +205,10 @@ class Worker:
         raise IdTaken(reason)
 
     async def _watch_slots(self) -> None:
-        """An accelerator that fails while the worker runs is offered no more, and what ran on it ends.
+        """Withdraw an accelerator that fails while the worker runs, and end what ran on it.
 
-        Only what two looks agree on is believed: a driver may be away for a moment.
+        A change counts only if two consecutive checks agree, because a driver may be unavailable for a
+        moment.
         """
         before = self._slots
         while True:
@@ -218,7 +220,8 @@ class Worker:
 
     async def _change_slots(self, seen: tuple[Slot, ...]) -> None:
         log.warning("worker.slots_changed", before=len(self._slots), now=len(seen))
-        # First told, then refused and ended: what ends because of it is nobody's failure.
+        # Report the change before ending any run, so that runs which end because of it do not count as
+        # failed.
         await self._register(seen, self._runs.running)
         self._slots = seen
         for run in list(self._runs.running.values()):
@@ -226,7 +229,10 @@ class Worker:
                 await run.kill(self._runs.without_slots())
 
     async def _insist(self) -> None:
-        """Register again where nobody answers: of several that want the id at once one may be passed over."""
+        """Register again if no orders answer.
+
+        When several workers claim an id at once, one may be passed over.
+        """
         while True:
             session = self._presence.session
             await asyncio.sleep(ANSWERED_S)
@@ -240,7 +246,7 @@ class Worker:
             try:
                 orders = msgspec.json.decode(news.body, type=WorkerOrders)
             except msgspec.MsgspecError as error:
-                # Of a newer version, perhaps: others come when anything moves.
+                # Possibly written by a newer version. New orders arrive when anything changes.
                 log.error("orders.unreadable", sequence=news.sequence, error=str(error))
                 continue
             if await self._answers_us(orders) and self._are_newer(orders, news.sequence):
@@ -255,7 +261,7 @@ class Worker:
             await self._hearing.acted_on(news)
 
     async def _answers_us(self, orders: WorkerOrders) -> bool:
-        """Whether they follow this process's own registration, the newest one; raises `IdTaken`."""
+        """Whether the orders answer this process's newest registration. Raises `IdTaken`."""
         try:
             self._presence.check(orders)
         except IdTaken as error:
@@ -268,15 +274,15 @@ class Worker:
         elif self._current.is_set() and orders.presence == "here" and not own:
             await self._replaced()
         elif answered:
-            # Who took the place is gone, or a registration from before came again.
+            # The worker that had taken the id is gone, or an earlier registration was delivered again.
             await self._come_back()
         return mine
 
     def _are_newer(self, orders: WorkerOrders, sequence: int) -> bool:
-        """Whether they come after those that were acted on.
+        """Whether the orders come after those that were acted on.
 
-        The scheduler never writes orders of an earlier position behind others. Where it has, the log was
-        restored from an older copy, and what was told since has never happened.
+        The scheduler never writes orders of an earlier position after those of a later one. If it has, the
+        log was restored from an older copy, and what was ordered in between never happened.
         """
         later = orders.position >= self._acted_on.position or self._acted_on.position == NEW
         return later or sequence > self._acted_on.sequence or not self._current.is_set()
@@ -286,7 +292,8 @@ class Worker:
         try:
             self._orders.note(acted_on)
         except OSError as error:
-            # Told again after a restart: every order that was taken is known by its folder.
+            # The orders are delivered again after a restart, and those already taken are recognised by their
+            # folders.
             log.warning("position.not_noted", position=acted_on.position, error=str(error))
 
 
@@ -296,7 +303,7 @@ def _towards(connection: Client) -> str:
 
 
 def main() -> None:
-    """Run a worker until SIGTERM or SIGINT; exit status 2 for settings that make no sense."""
+    """Run a worker until SIGTERM or SIGINT. Exits with status 2 if the settings are invalid."""
     try:
         settings = load(WorkerSettings, os.environ)
         tracer = tracing.configure("worker", os.environ)
@@ -314,7 +321,7 @@ def main() -> None:
 
 
 async def _until_stopped(settings: WorkerSettings, me: Identity, tracer: Tracer | None) -> int:
-    """Exit status."""
+    """Run the worker until it is stopped. Returns the exit status."""
     measures = Measures("worker")
     disks = Disks({"runs": settings.worker_home}, settings.disk_reserve_mib)
     measures.read(disks.readings, disks.look)

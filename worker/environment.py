@@ -1,4 +1,4 @@
-"""What a task finds in its environment and its info directory, from plain inputs.
+"""Builds a task's environment variables and info directory from plain inputs.
 
 Variables: core API spec, section 3, and scheduling spec, section 10. Files: core API spec, section 2.1.
 """
@@ -23,11 +23,11 @@ from worker.account import Account
 from worker.ports import Ports
 
 DROPPED = ("STEADFAST_", "DET_", "PYTHON", "VIRTUAL_ENV", "CUDA_VISIBLE_DEVICES")
-"""Beginnings of the worker's own variables that a task must not see: secrets, and paths of the platform."""
+"""Prefixes of the worker's own variables that tasks must not see: secrets, and paths of the platform."""
 PORTS = ("DTRAIN_SSH_PORT", "INTER_TRAIN_PROCESS_COMM_PORT_1", "INTER_TRAIN_PROCESS_COMM_PORT_2", "C10D_PORT")
-"""Variables with the ports of a run."""
+"""Variables that hold the ports of a run."""
 LONGEST_BYTES = 128 * 1024 - 1
-"""Longest `NAME=VALUE` that Linux passes to a process; a longer one stops it from starting at all."""
+"""Longest `NAME=VALUE` that Linux passes to a process. A longer one prevents the process from starting."""
 Content = Mapping[str, Any]
 _IDENTITY = re.compile(r"DET_\w*_ID|DET_SESSION_TOKEN|DET_USER_TOKEN|DET_INFO_DIR")
 
@@ -41,35 +41,35 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     hparams: dict[str, Any]
     config: dict[str, Any]
-    """The whole merged experiment configuration."""
+    """The complete merged experiment configuration."""
     steps_completed: int = 0
-    """Of the latest checkpoint."""
+    """Steps completed at the latest checkpoint."""
     network_interface: str | None = None
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """What runs, for whom."""
+    """What runs, and for whom."""
 
     task_id: str
     allocation_id: str
     resources_id: str
-    """This node's part of the allocation."""
+    """Identifies this node's part of the allocation."""
     task_type: str
     user: str
     user_token: str
     session_token: str = ""
-    """The same on all nodes of the allocation: their scripts know each other by it."""
+    """The same on all nodes of the allocation; their scripts recognise each other by it."""
     latest_checkpoint: str | None = None
     trial: Trial | None = None
     config: dict[str, Any] = {}
-    """Of a task that is no trial's."""
+    """The configuration of a task that is not a trial's."""
 
 
 class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     """Where the control plane is."""
 
     master_url: str
-    """With scheme, without a slash at the end."""
+    """With the scheme, without a trailing slash."""
     cluster_id: str
     agent_id: str
     """The worker's id."""
@@ -87,21 +87,21 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     python_path: tuple[Path, ...]
     """Directories that make `python` and `python3` the training interpreter; see `interpreter_dirs`."""
     addresses: tuple[str, ...] = ("127.0.0.1",)
-    """Of all nodes, by rank."""
+    """Addresses of all nodes, by rank."""
     slot_counts: tuple[int, ...] = ()
-    """Of all nodes, by rank; empty for this node alone."""
+    """Slot counts of all nodes, by rank; empty if there is only this node."""
     rank: int = 0
-    """Of this node."""
+    """Rank of this node."""
     account: Account | None = None
-    """Who the task runs as; None: the worker's own user."""
+    """The account that the task runs as; None: the worker's own user."""
     container: bool = False
-    """Whether it has a file system of its own, with an interpreter of its own."""
+    """Whether the task has its own file system with its own interpreter."""
 
 
 def variables(task: Task, cluster: Cluster, place: Place, inherited: Mapping[str, str]) -> dict[str, str]:
-    """The whole environment of a task. `inherited` is the worker's own, of which most is passed on.
+    """Return the complete environment of a task. `inherited` is the worker's own; most of it is passed on.
 
-    The user's variables come last; only the rows that say who the task is win over them.
+    The user's variables override all others except those that identify the task.
     """
     base = {name: value for name, value in inherited.items() if _may_pass(name, value)}
     if place.account is not None:
@@ -123,7 +123,7 @@ def variables(task: Task, cluster: Cluster, place: Place, inherited: Mapping[str
 
 
 def info_files(task: Task, cluster: Cluster, place: Place) -> dict[str, dict[str, Any]]:
-    """Name and content of each file of the info directory."""
+    """Name and content of each file in the info directory."""
     files: dict[str, dict[str, Any]] = {
         "rendezvous.json": {
             "container_addrs": list(place.addresses),
@@ -134,7 +134,7 @@ def info_files(task: Task, cluster: Cluster, place: Place) -> dict[str, dict[str
     }
     if task.trial is not None:
         files["trial.json"] = _trial_file(task.trial)
-    # Last: by this file alone a script knows that it is on a cluster.
+    # Last, because this is the file by which a script recognises that it runs on a cluster.
     files["cluster.json"] = {
         "master_url": cluster.master_url,
         "cluster_id": cluster.cluster_id,
@@ -152,7 +152,7 @@ def info_files(task: Task, cluster: Cluster, place: Place) -> dict[str, dict[str
 
 
 def write_info(info_dir: Path, files: Mapping[str, Content], private: Mapping[str, Content]) -> None:
-    """Write the info directory, each file whole or not at all; `private` ones are for their owner only."""
+    """Write the info directory, each file atomically. `private` files are readable by their owner only."""
     info_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     for name, content in private.items():
         _write(info_dir / name, content, 0o600)
@@ -161,10 +161,10 @@ def write_info(info_dir: Path, files: Mapping[str, Content], private: Mapping[st
 
 
 def interpreter_dirs(interpreter: Path, wrappers: Path) -> tuple[Path, ...]:
-    """Directories to put first on PATH so that `python` and `python3` are `interpreter`.
+    """Return the directories to put first on PATH so that `python` and `python3` are `interpreter`.
 
-    Where its own directory lacks one of the names, or means another interpreter by it, small scripts
-    are written into `wrappers` (a link would hide a virtual environment).
+    If its own directory lacks one of the names, or the name is another interpreter there, small scripts are
+    written into `wrappers`. (A link would hide a virtual environment.)
     """
     folder = interpreter.parent
     same = [folder / name for name in ("python", "python3")]
@@ -179,7 +179,7 @@ def interpreter_dirs(interpreter: Path, wrappers: Path) -> tuple[Path, ...]:
 
 
 def _may_pass(name: str, value: str) -> bool:
-    """Not what belongs to the platform, nor bytes that are no text: records of runs are JSON."""
+    """Exclude the platform's variables and values that are not valid text: records of runs are JSON."""
     try:
         f"{name}={value}".encode()
     except UnicodeEncodeError:
@@ -269,9 +269,9 @@ def _trial_variables(trial: Trial) -> dict[str, str]:
 
 
 def _users(config: Content, slots: Sequence[Slot], inherited: Mapping[str, str]) -> dict[str, str | None]:
-    """The configuration's variables for the kind of slots at hand; None for one to be unset.
+    """The variables that the configuration sets for the kind of slots at hand; None unsets one.
 
-    A name without `=` takes the worker's value, where it has one.
+    A name without `=` takes the worker's value, if it has one.
     """
     listed = (config.get("environment") or {}).get("environment_variables") or []
     if isinstance(listed, Mapping):

@@ -1,4 +1,4 @@
-"""Carries what a run printed from its spool into LOGS."""
+"""Ships a run's output from its spool to LOGS."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from services.kit.log import Draft, Log, NeverStored, NotConfirmed
 from worker.output_spool import SpoolReader
 
 QUICK_S, SLOW_S = 0.02, 0.25
-"""How soon to look again after output, and when there has been none for a while."""
+"""Delay before the next look: after new output, and after a while without any, in seconds."""
 TRIES = 40
-"""So often the rest of an ended run's output is looked for on a disk that fails."""
+"""How often reading the rest of an ended run's output is retried on a failing disk."""
 
 log = structlog.get_logger()
 
 
 class Shipper:
-    """Ships the output of one allocation, in order, each batch until it is stored."""
+    """Ships the output of one allocation in order, retrying each batch until it is stored."""
 
     def __init__(self, journal: Log, task_id: str, allocation_id: str, worker_id: str) -> None:
         self._journal = journal
@@ -31,7 +31,7 @@ class Shipper:
         self._allocation_id = allocation_id
         self._worker_id = worker_id
         self.on_first: Callable[[], None] | None = None
-        """Called once, when the first lines of the run's own are stored."""
+        """Called once, when the run's first own lines are stored."""
 
     async def ship(self, reader: SpoolReader, ended: asyncio.Event) -> None:
         """Ship until `ended` is set and nothing is left, or what is left cannot be read."""
@@ -58,7 +58,10 @@ class Shipper:
                 await _first(ended, pause)
 
     async def _ship_next(self, reader: SpoolReader) -> bool:
-        """Ship the next batch; False when there is none. Raises OSError, and then nothing is lost."""
+        """Ship the next batch; returns False if there is none.
+
+        Raises `OSError`, in which case nothing is lost.
+        """
         batch = await asyncio.to_thread(reader.read)
         if batch is None:
             return False
@@ -73,7 +76,7 @@ class Shipper:
             self.on_first = None
 
     async def say(self, offset: int, level: str, *texts: str) -> None:
-        """Add lines of the worker's own; `offset` is their place among these, and grows."""
+        """Add lines of the worker's own. `offset` orders these lines and must grow."""
         now = time.time()
         await self._store("agent", offset, [LogLine(now, "stdout", level, None, text) for text in texts])
 

@@ -1,7 +1,7 @@
-"""How a worker hears: it follows its orders with a consumer that the scheduler has made for it.
+"""Delivers a worker's orders, through a consumer that the scheduler has created for it.
 
-Of the broker's interface it needs the next message, and to say that one was acted on; what was not comes
-again.
+It needs only two operations of the broker: get the next message, and acknowledge one. Unacknowledged messages
+are redelivered.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from det_contracts.news import Holder
 EXPIRES_S = 30
 HEARTBEAT_S = 1
 SILENT_S = 4.0
-"""A consumer that says nothing for so long has gone with its broker."""
+"""A consumer that sends nothing for this long has gone with its broker, in seconds."""
 LOOK_EVERY_S = 0.1
 RETRY_S = 0.2
 TIMEOUT_S = 2.0
 NANOSECONDS = 1_000_000_000
 AWAY = (NatsError, TimeoutError, OSError)
 NOT_PERMITTED = 10111
-"""Refused for a reason that is looked at behind the sequence of the subject."""
+"""The broker's error code for a check that it makes after the check of the subject's sequence."""
 OTHER_SEQUENCE = 10071
 
 
 class Heard(msgspec.Struct, frozen=True):
-    """Orders as they lie in their stream."""
+    """Orders as stored in their stream."""
 
     sequence: int
     body: bytes
@@ -43,7 +43,7 @@ class Heard(msgspec.Struct, frozen=True):
 
 
 class Hearing:
-    """Orders of one worker, the newest again until they were acted on."""
+    """The orders of one worker. The newest are redelivered until they were acted on."""
 
     def __init__(self, connection: Client, worker_id: str) -> None:
         self._connection = connection
@@ -66,22 +66,23 @@ class Hearing:
             await self._ask_again()
 
     async def acted_on(self, batch: Heard) -> None:
-        """These need not come again."""
+        """Acknowledge orders, so that they are not redelivered."""
         with contextlib.suppress(*AWAY):
             await self._connection.publish(batch.reply, b"+ACK")
 
     async def is_newest(self, sequence: int) -> bool:
-        """Whether these are the newest orders, and 0 where there are none; asks until somebody knows.
+        """Whether these are the newest orders (0 if there are none). Asks until it gets an answer.
 
-        The leader of the stream is asked, for no copy is sure to have the newest: by a message that it
-        refuses in any case, and the first reason that it gives tells.
+        Only the leader of the stream is sure to have the newest message. So this sends a message that the
+        leader always refuses; the first reason that it gives is the answer.
         """
         subject = subjects.orders_heard(self._worker_id)
         headers = {
             "Nats-Expected-Last-Subject-Sequence": str(sequence),
             "Nats-Expected-Last-Subject-Sequence-Subject": subjects.orders(self._worker_id),
-            # Not permitted in this stream, and refused by its leader alone. The copies, too, would find
-            # `Nats-Expected-Last-Msg-Id` wrong, and each then takes its own stream for broken.
+            # Not permitted in this stream, and rejected by its leader only. With a wrong
+            # `Nats-Expected-Last-Msg-Id`, the followers would reject it too, and would then take their own
+            # copy of the stream for broken.
             "Nats-Rollup": "sub",
         }
         while True:
@@ -94,7 +95,7 @@ class Hearing:
             await asyncio.sleep(RETRY_S)
 
     async def holder(self) -> Holder | None:
-        """Who has this worker's id, as the scheduler knows; None where that cannot be learned just now."""
+        """The holder of this worker's id as the scheduler knows it; None if it cannot be learned now."""
         subject = subjects.asked_by_worker(self._worker_id, "scheduler", "holder")
         try:
             reply = await self._connection.request(subject, b"{}", timeout=TIMEOUT_S)
@@ -120,7 +121,7 @@ class Hearing:
     async def _on_message(self, message: Msg) -> None:
         self._heard_at = time.monotonic()
         if message.subject == self._inbox:
-            # Anything but a heartbeat ends the request: it expired, or there is no consumer yet.
+            # Any status but a heartbeat ends the request: it expired, or there is no consumer yet.
             if (message.headers or {}).get("Status") != "100":
                 self._asked = False
             return

@@ -1,13 +1,12 @@
-"""What the worker was told to run, kept on disk so that a killed worker goes on where it was.
+"""Keeps the worker's orders on disk, so that a worker that was killed resumes where it was.
 
-Each allocation has a folder `runs/<allocation id>` with `order.json`, written before the orders that told of
-it are noted as acted on. So an assignment is either still to be told or is here. What is stated about it
-later
-is one small record, `notes.json`, whose room is taken at the beginning: it can be written where the disk is
-full, and by one write, so that a power loss leaves it as it was before or after.
+Each allocation has a folder `runs/<allocation id>` with `order.json`, written before the orders that contain
+it are recorded as acted on. So an assignment is either here or will be delivered again. Later facts about it
+go into one small record, `notes.json`, whose space is reserved from the start. It can be written when the
+disk is full, and in one write, so that a power loss leaves either the old or the new content.
 
-A file that is damaged all the same is set aside. An order that cannot be read is no order: the worker does
-not state that it runs, so the scheduler places the run again.
+A file that is damaged nevertheless is set aside. An order that cannot be read does not count: the worker does
+not report it as running, so the scheduler places the run again.
 """
 
 from __future__ import annotations
@@ -26,13 +25,15 @@ from worker import process
 NOTES_BYTES = 1024
 POSITION_BYTES = 48
 LONGEST_REASON = 150
-"""Characters that are noted, so that they have room in JSON whatever they are."""
+"""Maximum number of characters that are recorded, so that they fit the reserved space however JSON escapes
+them.
+"""
 
 log = structlog.get_logger()
 
 
 class Notes(msgspec.Struct, frozen=True):
-    """What has been stated about an assignment."""
+    """What has been reported about an assignment."""
 
     started_at: float
     reported: bool
@@ -41,30 +42,30 @@ class Notes(msgspec.Struct, frozen=True):
 
 
 class Order(msgspec.Struct, frozen=True):
-    """One assignment, and what has been stated about it."""
+    """One assignment, and what has been reported about it."""
 
     assigned: AllocationAssigned
     started_at: float = 0.0
     """When the entrypoint was started; 0 before."""
     reported: bool = False
-    """The end is in the log."""
+    """Whether its end is in the log."""
     killed: str = ""
-    """Why it shall end at once. An order to kill is read once, so it must not be forgotten."""
+    """Why it must end now. An order to kill is read only once, so it must be recorded."""
     position: int = 0
-    """Of the assignment in the log; the same on every node of it."""
+    """Position of the assignment in the log; the same on all nodes."""
     over: bool = False
-    """The cluster knows that it is over."""
+    """Whether the cluster knows that it is over."""
     briefing: Briefing | None = None
-    """What it is to run; none in orders that an earlier version kept."""
+    """What it is to run; None in orders written by an earlier version."""
 
 
 class ActedOn(msgspec.Struct, frozen=True, array_like=True):
     """The newest orders that were acted on."""
 
     position: int
-    """Of CONTROL, up to which they were whole."""
+    """The position in CONTROL up to which they were complete."""
     sequence: int = 0
-    """In their stream."""
+    """Their sequence number in the ORDERS stream."""
 
 
 class Orders:
@@ -76,11 +77,11 @@ class Orders:
         self._runs.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def folder(self, allocation_id: str) -> Path:
-        """Where an allocation keeps its files."""
+        """The folder with an allocation's files."""
         return self._runs / allocation_id
 
     def get(self, allocation_id: str) -> Order | None:
-        """The order for an allocation; None when there is none, or no more, or it is damaged."""
+        """The order for an allocation, or None if it does not exist or is damaged."""
         folder = self.folder(allocation_id)
         path = folder / "order.json"
         try:
@@ -90,7 +91,7 @@ class Orders:
         except msgspec.MsgspecError as error:
             aside = set_aside(path)
             log.error("order.damaged", allocation=allocation_id, error=str(error), kept_as=str(aside))
-            # Nobody would follow what may still run of it.
+            # Kill what may still run of it, since nothing follows it any more.
             process.kill(folder)
             return None
         noted = _notes(folder)
@@ -104,19 +105,20 @@ class Orders:
                 yield order
 
     def keep(self, order: Order) -> None:
-        """Write an order down, or what is new about it; blocks until a new one is on the disk."""
+        """Write an order, or what is new about it. Blocks until a new order is on disk."""
         folder = self.folder(order.assigned.allocation_id)
         folder.mkdir(exist_ok=True, mode=0o700)
         noted = Notes(order.started_at, order.reported, order.killed[:LONGEST_REASON], order.over)
         overwrite(folder / "notes.json", msgspec.json.encode(noted), NOTES_BYTES)
         if not (folder / "order.json").exists():
-            # One that is lost with the power is no harm: the worker does not state then that it runs.
+            # Losing it to a power failure is harmless: the worker then does not report it as running.
             write_whole(folder / "order.json", msgspec.json.encode(order), lasting=False)
 
     def acted_on(self) -> ActedOn | None:
         """The newest orders that were acted on; None for a new worker.
 
-        Where that is damaged its position is that of the oldest order: what came later is told again.
+        If the record is damaged, this is the position of the oldest order, so that later orders are delivered
+        again.
         """
         try:
             position = msgspec.json.decode(self._position.read_bytes(), type=ActedOn | int)
@@ -130,7 +132,7 @@ class Orders:
             return ActedOn(oldest) if oldest is not None else None
 
     def note(self, acted_on: ActedOn) -> None:
-        """These orders have been acted on."""
+        """Record that these orders have been acted on."""
         overwrite(self._position, msgspec.json.encode(acted_on), POSITION_BYTES)
 
 
@@ -139,7 +141,7 @@ def _notes(folder: Path) -> Notes | None:
     try:
         return msgspec.json.decode(path.read_bytes(), type=Notes)
     except FileNotFoundError:
-        # Kept by an earlier version, in the order itself.
+        # Written by an earlier version, which kept this in the order itself.
         return None
     except msgspec.MsgspecError as error:
         log.warning("notes.damaged", allocation=folder.name, error=str(error))

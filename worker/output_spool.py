@@ -1,7 +1,7 @@
-"""What a run printed, from its spool, in batches that stay the same however often they are read.
+"""Reads a run's output from its spool, in batches that stay the same however often they are read.
 
-Batches are told apart by where they begin, so one that was sent, but perhaps not received, must
-come again with the same end. Cuts are therefore noted before a batch is handed out.
+A batch is identified by its start, so a batch that was sent but perhaps not received must be repeated with
+the same end. The reader therefore records where a batch ends before returning it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from worker.shim.spool import HEADER, NOTICE, STDERR, STDOUT, segment_name, segm
 
 BATCH_LINES = 1000
 BATCH_BYTES = 512 * 1024
-"""Most bytes of a batch as JSON; one line alone may have more."""
+"""Maximum size of a batch as JSON, in bytes; a single line may exceed it."""
 LINE_OVERHEAD_BYTES = 64
 MAX_IN_FLIGHT = 64
 LAST_LINES = 200
@@ -48,11 +48,11 @@ class Notes(msgspec.Struct, frozen=True):
     shipped: int = 0
     """Everything before this position was acknowledged."""
     cuts: tuple[int, ...] = ()
-    """Ends of the batches that were handed out after it."""
+    """Ends of the batches that were returned after it."""
 
 
 def parse_line(text: str) -> tuple[int | None, str | None, str]:
-    """Take rank and level off the front of a line; returns (rank, level, rest). Logs: scheduling spec, 11."""
+    """Split rank and level off the front of a line. Returns (rank, level, rest). See scheduling spec, 11."""
     rank = level = None
     if matched := _RANK.match(text):
         rank, text = int(matched[1]), text[matched.end() :]
@@ -62,10 +62,10 @@ def parse_line(text: str) -> tuple[int | None, str | None, str]:
 
 
 class SpoolReader:
-    """Reads one run's spool; one reader at a time.
+    """Reads one run's spool. Only one reader may exist at a time.
 
-    `read` hands out batch after batch, up to 64 ahead of `acknowledge`. A new reader begins again
-    at the first batch that was not acknowledged.
+    `read` returns batch after batch, up to 64 ahead of `acknowledge`. A new reader starts again at the first
+    unacknowledged batch.
     """
 
     def __init__(self, run_dir: Path) -> None:
@@ -74,7 +74,7 @@ class SpoolReader:
         self._notes = self._load()
         self._handed_out = 0
         if not self._notes_path.exists():
-            # Room for the notes is taken now: a disk that this very output fills must not stop its shipping.
+            # Reserve the space for the notes now: a disk that this output fills must not stop its shipping.
             with contextlib.suppress(OSError):
                 self._save(self._notes)
 
@@ -84,9 +84,9 @@ class SpoolReader:
         return self._notes.shipped
 
     def read(self) -> Batch | None:
-        """The next batch; None when there is nothing new, or 64 batches wait for their acknowledgement.
+        """The next batch, or None if there is nothing new or 64 batches are unacknowledged.
 
-        Raises OSError when the cut cannot be noted down; nothing is lost then.
+        Raises `OSError` if the batch's end cannot be recorded; nothing is lost then.
         """
         cuts = self._notes.cuts
         offset = cuts[self._handed_out - 1] if self._handed_out else self._notes.shipped
@@ -103,7 +103,7 @@ class SpoolReader:
         return batch
 
     def acknowledge(self, batch: Batch) -> None:
-        """The batch, and all before it, are stored elsewhere: forget them. May be repeated."""
+        """Drop a batch and all before it, which are now stored elsewhere. May be repeated."""
         if batch.end <= self._notes.shipped:
             return
         cuts = tuple(cut for cut in self._notes.cuts if cut > batch.end)
@@ -112,7 +112,7 @@ class SpoolReader:
         self._drop_segments()
 
     def _scan(self, offset: int, until: int | None = None) -> Batch:
-        """Lines from a position on, within one segment, as far as whole records and the limits go."""
+        """Lines from a position, within one segment, up to the last complete record and the size limits."""
         segment = self._segment_at(offset)
         if segment is None:
             return Batch(offset, until or offset, [])
@@ -132,7 +132,7 @@ class SpoolReader:
         return Batch(offset, end, lines)
 
     def _segment_at(self, offset: int) -> int | None:
-        """The segment that holds what comes at a position: the next one when the last is read to its end."""
+        """The segment that contains a position: the next one if the position is the end of a segment."""
         try:
             starts = segments(str(self._folder))
         except FileNotFoundError:
@@ -157,11 +157,11 @@ class SpoolReader:
         except FileNotFoundError:
             return Notes()
         except msgspec.DecodeError:
-            # What is still there was not acknowledged, but for some of its beginning.
+            # What is still there was not acknowledged, except perhaps for its beginning.
             return Notes(min(segments(str(self._folder)), default=0)) if self._folder.exists() else Notes()
 
     def _save(self, notes: Notes) -> None:
-        """One write over bytes that are there already, so that a full disk does not stop the shipping."""
+        """Overwrite existing bytes in one write, so that a full disk does not stop the shipping."""
         file = os.open(self._notes_path, os.O_WRONLY | os.O_CREAT, 0o600)
         try:
             os.pwrite(file, _encode(notes).ljust(NOTES_BYTES), 0)
@@ -171,24 +171,24 @@ class SpoolReader:
 
 
 def last_lines(run_dir: Path, most: int = LAST_LINES) -> list[LogLine]:
-    """The lines that a run ended with, shipped or not; OSError where they cannot be read."""
+    """The last lines of a run's output, shipped or not. Raises `OSError` if they cannot be read."""
     folder = run_dir / "spool"
     starts = segments(str(folder))
     if not starts:
         return []
     data = (folder / segment_name(starts[-1])).read_bytes()
-    # Of all others only the length is looked at: a segment may hold very many short lines.
+    # Only the length of the other lines is looked at: a segment may hold very many short ones.
     return [_line(at, stream, data[start:end]) for at, stream, start, end in deque(_places(data), most)]
 
 
 def _records(data: bytes) -> Iterator[tuple[LogLine, int]]:
-    """Whole records and where each ends; raises OSError where there is something else."""
+    """Complete records and where each ends. Raises `OSError` on anything else."""
     for at, stream, start, end in _places(data):
         yield _line(at, stream, data[start:end]), end
 
 
 def _places(data: bytes) -> Iterator[tuple[float, int, int, int]]:
-    """When and by which stream each whole record came, and where its text begins and ends."""
+    """Time, stream, and start and end of the text of each complete record."""
     position = 0
     while position + HEADER.size <= len(data):
         at, stream, length = HEADER.unpack_from(data, position)
@@ -201,7 +201,7 @@ def _places(data: bytes) -> Iterator[tuple[float, int, int, int]]:
 
 
 def _line(at: float, stream: int, raw: bytes) -> LogLine:
-    # No text column takes a NUL; what cannot be shown is shown as such.
+    # Text columns cannot store NUL. Undecodable bytes are replaced visibly.
     text = raw.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
     if stream == NOTICE:
         return LogLine(at, "stderr", "WARNING", None, text)

@@ -1,7 +1,7 @@
-"""Runs on this host: start one under a shim, find them again after a restart, signal them, read their end.
+"""Runs on this host: start one under a shim, find it again after a restart, signal it, read its end.
 
-A run is a directory; the shim's package says which files it keeps there. Nothing here remembers
-anything between calls, so that a worker can be killed at any point.
+A run is a directory; the shim's package docstring lists the files in it. This module keeps no state between
+calls, so a worker can be killed at any point.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from worker.shim.life import LOCK
 State = Literal["prepared", "running", "exited", "lost"]
 SHIM = Path(__file__).parent / "shim" / "__main__.py"
 INFO_DIR = "DET_INFO_DIR"
-"""Variable that no two runs share: by it stray processes are known."""
+"""A variable whose value is unique to each run; it identifies stray processes."""
 START_S = 60.0
 BURY_S = 2.0
 T = TypeVar("T", bound=msgspec.Struct)
@@ -37,7 +37,7 @@ log = structlog.get_logger()
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """A process that is not mistaken for a later one with the same id."""
+    """A process, distinguishable from a later one with the same pid."""
 
     pid: int
     started: int
@@ -49,7 +49,7 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 class Running(msgspec.Struct, frozen=True):
-    """The processes of a run. The command leads a session and a group of its own."""
+    """The processes of a run. The command leads its own session and process group."""
 
     shim: Identity
     command: Identity
@@ -59,16 +59,19 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     """How a run ended."""
 
     code: int
-    """Of the command; 128 + n after signal n, 127 when it could not be started."""
+    """The command's exit code: 128 + n after signal n, 127 if it could not be started."""
     signal: int | None = None
     message: str = ""
-    """What went wrong beside the command, in words for the user."""
+    """What else went wrong, in words for the user."""
     left_over: int = 0
-    """Processes that the command had left behind and that were ended."""
+    """Number of processes that the command left behind and that were ended."""
     lost_lines: int = 0
-    """Lines of output that the disk did not take."""
+    """Number of output lines that could not be written to disk."""
     lost: bool = False
-    """It went with its host's contact to the cluster, or with its shim while no worker looked: no failure."""
+    """It ended because its host lost contact to the cluster, or its shim was gone after a restart.
+
+    Not a failure.
+    """
     at: float = 0.0
     """Seconds since the epoch."""
 
@@ -78,7 +81,7 @@ class StartFailed(Exception):
 
 
 class Fence(msgspec.Struct, frozen=True):
-    """A run ends when its host is out of touch for too long."""
+    """Ends a run when its host has been out of contact for too long."""
 
     contact: str
     """File with the time of the last contact, in seconds since boot."""
@@ -86,16 +89,22 @@ class Fence(msgspec.Struct, frozen=True):
 
 
 class RunAs(msgspec.Struct, frozen=True):
-    """The user that a command runs as, with no other groups, no way to more rights, and no more of ours."""
+    """The user that a command runs as.
+
+    No other groups, no way to gain rights, and none of the worker's rights.
+    """
 
     uid: int
     gid: int
     binds: tuple[tuple[str, str], ...] = ()
-    """Folders, and where the command alone sees them; those that this user cannot open are refused."""
+    """Folders, and where only the command sees them mounted.
+
+    Folders that this user cannot open are refused.
+    """
 
 
 class End(msgspec.Struct, frozen=True):
-    """What ends a run that lies with a container engine; run once more it does no harm."""
+    """The command that ends a run held by a container engine. Safe to repeat."""
 
     argv: tuple[str, ...]
     env: dict[str, str]
@@ -110,9 +119,12 @@ def prepare(
     run_as: RunAs | None = None,
     end: End | None = None,
 ) -> None:
-    """Lay out a run without starting it. The directory is for the worker's user only: `env` holds tokens."""
+    """Prepare a run without starting it.
+
+    Only the worker's user may read the directory: `env` holds tokens.
+    """
     run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # Not msgspec: bytes of the environment that are no UTF-8 are lone surrogates here.
+    # Not msgspec: environment bytes that are not UTF-8 are lone surrogates here.
     spec: dict[str, object] = {"argv": list(argv), "cwd": str(cwd), "env": dict(env)}
     if fence is not None:
         spec["fence"] = msgspec.to_builtins(fence)
@@ -124,9 +136,9 @@ def prepare(
 
 
 def start(run_dir: Path) -> None:
-    """Start a prepared run; returns when its command runs, or has already ended. Blocks for about 20 ms.
+    """Start a prepared run. Returns once its command runs or has ended; blocks for about 20 ms.
 
-    Started again, whoever started it before, it is left as it is. Raises `StartFailed`.
+    Does nothing if the run was already started, by whatever process. Raises `StartFailed`.
     """
     command = [sys.executable, "-I", "-S", str(SHIM), str(run_dir)]
     try:
@@ -136,7 +148,7 @@ def start(run_dir: Path) -> None:
             capture_output=True,
             timeout=START_S,
             start_new_session=True,
-            # Where tasks run as the same user, they can read what is in here.
+            # Tasks that run as the same user can read this environment.
             env={name: value for name, value in os.environ.items() if not name.startswith("STEADFAST_")},
         )
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -147,17 +159,20 @@ def start(run_dir: Path) -> None:
 
 
 def find(runs_dir: Path) -> dict[Path, State]:
-    """All runs below a directory, by name, and how they are."""
+    """All runs below a directory, in order of name, with their states."""
     if not runs_dir.is_dir():
         return {}
     return {spec.parent: state_of(spec.parent) for spec in sorted(runs_dir.glob("*/spec.json"))}
 
 
 def state_of(run_dir: Path) -> State:
-    """How a run is. `lost`: the shim was killed, or its records damaged, and reports no end; see `bury`."""
+    """The state of a run.
+
+    `lost`: the shim was killed or its records were damaged, so no end follows; see `bury`.
+    """
     if not (run_dir / "running.json").exists() and not _ended(run_dir):
         return "running" if _locked(run_dir) else "prepared"
-    # The record is read only once it is known to be there: the shim may be writing it this moment.
+    # Read the record only after it is known to exist: the shim may be writing it right now.
     running = _running(run_dir)
     alive = running is not None and running.shim.alive()
     if _ended(run_dir):
@@ -170,12 +185,12 @@ def _ended(run_dir: Path) -> bool:
 
 
 def read_exit(run_dir: Path) -> Exit | None:
-    """How a run ended; None while it has not."""
+    """How a run ended; None if it has not."""
     return _read(run_dir / "exit.json", Exit)
 
 
 def send(run_dir: Path, number: int) -> bool:
-    """Send a signal to the command alone; False when nothing runs."""
+    """Send a signal to the command only. Returns False if nothing runs."""
     running = _running(run_dir)
     if running is None or _ended(run_dir) or not running.shim.alive():
         return False
@@ -184,12 +199,12 @@ def send(run_dir: Path, number: int) -> bool:
 
 
 def kill(run_dir: Path) -> bool:
-    """End everything that came of the command, at once; False when nothing runs. May be repeated."""
+    """Kill the command and everything it started. Returns False if nothing runs. May be repeated."""
     return send(run_dir, signal.SIGQUIT)
 
 
 def bury(run_dir: Path, message: str, *, lost: bool = False) -> Exit:
-    """End what is left of a lost run, and write down its end. Blocks for 2 s; longer for containers."""
+    """End what is left of a lost run, and record its end. Blocks for 2 s; longer for containers."""
     deadline = time.monotonic() + BURY_S
     while (left := _orphans(run_dir)) and time.monotonic() < deadline:
         host_processes.send(left, signal.SIGKILL)
@@ -205,7 +220,7 @@ def bury(run_dir: Path, message: str, *, lost: bool = False) -> Exit:
 
 
 def _orphans(run_dir: Path) -> set[int]:
-    """What is left without a shim: the command's session, and whatever carries the run's info directory."""
+    """Processes left without a shim: the command's session, and every process with the run's info directory."""
     running = _running(run_dir)
     left: set[int] = set()
     if running is not None and host_processes.started(running.command.pid) in (None, running.command.started):
@@ -213,7 +228,7 @@ def _orphans(run_dir: Path) -> set[int]:
     try:
         info_dir = json.loads((run_dir / "spec.json").read_bytes())["env"].get(INFO_DIR)
     except (FileNotFoundError, ValueError):
-        # Damaged: by their session alone are they known.
+        # Damaged: only their session identifies the processes.
         info_dir = None
     if info_dir:
         mark = os.fsencode(f"{INFO_DIR}={info_dir}")

@@ -1,4 +1,4 @@
-"""What the cluster is told of this worker itself: that it is here, with what, and that it lives."""
+"""Reports this worker to the cluster: that it is here, what it offers, and that it is alive."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ log = structlog.get_logger()
 
 
 class IdTaken(Exception):
-    """Another worker of the same id is here; the text names it, and says what to do."""
+    """Another worker with the same id is here; the text names it and says what to do."""
 
 
 def check_offer(settings: WorkerSettings) -> None:
-    """Raise `BadSettings` for what a worker may not say of itself: nobody would tell it afterwards."""
+    """Raise `BadSettings` for values that a registration may not contain: nothing would report them later."""
     for variable, text in (("POOL", settings.worker_pool), ("ADDRESS", settings.worker_address)):
         if not is_name(text):
             many = f"STEADFAST_WORKER_{variable} has {len(text)} characters"
@@ -48,10 +48,10 @@ async def _nobody() -> None:
 
 
 class Presence:
-    """One worker, in one session after the other: a new one whenever it registers.
+    """A worker's registrations. Each one begins a new session.
 
-    Whether it has the id is decided where registrations are folded: of two that want it the first has it,
-    until it leaves or is given up for lost. Its orders tell.
+    Which worker has the id is decided where registrations are folded: the first of two that claim it has it
+    until it leaves or is declared lost. The orders tell the outcome.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Presence:
         new_session: Callable[[], str] = lambda: uuid.uuid4().hex[:12],
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`holder` says who has the id, as far as that can be learned at once: who is refused says little."""
+        """`holder` returns which worker has the id, if known now, because a refusal contains few details."""
         self._me = me
         self._pool = pool
         self._address = address
@@ -77,14 +77,14 @@ class Presence:
         self._clock = clock
         self.session = ""
         self._sessions: set[str] = set()
-        """All that it has said since its process began, answered or not."""
+        """All sessions since this process began, answered or not."""
 
     def is_own(self, session: str) -> bool:
-        """Whether this process has registered with a session, be it the newest or one before."""
+        """Whether this process has registered with a session, the newest or an earlier one."""
         return session in self._sessions
 
     async def register(self, slots: tuple[Slot, ...], running: Collection[str], reads_after: int) -> None:
-        """Offer slots, and say what runs; insists until that is stored. Raises `IdTaken`."""
+        """Offer slots and report what runs; retries until that is stored. Raises `IdTaken`."""
         holder = await self._holder()
         if holder is not None and holder.here and self._is_another(holder):
             raise self._taken(holder.host, holder.address)
@@ -114,12 +114,12 @@ class Presence:
         log.info("worker.registered", id=self._me.worker_id, slots=len(slots), runs=list(running))
 
     def check(self, orders: WorkerOrders) -> None:
-        """Raise `IdTaken` where orders say that another worker has the id."""
+        """Raise `IdTaken` if the orders say that another worker has the id."""
         if orders.refused == self.session:
             raise self._taken(orders.host, orders.address)
 
     def _is_another(self, holder: Holder) -> bool:
-        """Workers of earlier versions did not say who they are."""
+        """Workers of earlier versions did not identify themselves."""
         mine = self._me.instance, self._me.host
         return bool(holder.instance) and (holder.instance, holder.host or mine[1]) != mine
 
@@ -132,14 +132,14 @@ class Presence:
         )
 
     async def leave(self) -> None:
-        """Nothing of it runs any more; tries for 3 s to say so."""
+        """Report that nothing runs here any more; gives up after 3 s."""
         left = self._draft(WorkerLeft(self._me.worker_id, self.session))
         with contextlib.suppress(NotConfirmed, TimeoutError):
             async with asyncio.timeout(3):
                 await self._journal.append(left)
 
     async def beat(self, publish: Callable[[str, bytes], Awaitable[None]]) -> None:
-        """Give signs of life until cancelled."""
+        """Send heartbeats until cancelled."""
         subject = subjects.heartbeat(self._me.worker_id)
         while True:
             with contextlib.suppress(Exception):

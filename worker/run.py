@@ -1,6 +1,6 @@
-"""One allocation on this worker, from the assignment to the moment when nothing is left of it.
+"""One allocation on this worker, from its assignment until nothing is left of it.
 
-Every step is written down or found again on disk, so that a worker that was killed goes on with it.
+Every step is recorded on disk or can be determined from it, so a worker that was killed resumes the run.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ LOOK_S = 0.25
 STOPPED = "the worker is stopped"
 KILLED = 128 + signal.SIGKILL
 UNMET, PULLING, FAILURE, ENDING = -2, -1, 2, 3
-"""Places of the worker's own lines among each other; `Shipper` has 1."""
+"""Order of the worker's own log lines; `Shipper` uses 1."""
 EXITS_FOR_NOTHING = "the worker found its shim gone and could not learn how the task ended"
 
 log = structlog.get_logger()
 
 
 class Run:
-    """Carries one order out."""
+    """Executes one order."""
 
     def __init__(
         self,
@@ -75,22 +75,22 @@ class Run:
         if order.killed:
             self._kill_ordered.set()
         self.trace: LaunchTrace | None = None
-        """Of its start, where somebody follows it."""
+        """The trace of its start, if tracing is on."""
         self.done = asyncio.Event()
-        """Nothing more is to be done for it here."""
+        """Set when there is nothing more to do for it here."""
 
     @property
     def id(self) -> str:
-        """The allocation."""
+        """The allocation id."""
         return self.order.assigned.allocation_id
 
     @property
     def slots(self) -> set[int]:
-        """The slots that it holds here."""
+        """The slots that it holds on this worker."""
         return {s for p in self.order.assigned.parts if p.worker_id == self._worker for s in p.slots}
 
     def is_lost(self) -> bool:
-        """Whether its processes went away with their machine or their worker, not by themselves."""
+        """Whether its processes were lost with their machine or their worker instead of ending by themselves."""
         if self.order.reported:
             return False
         if self.order.killed == STOPPED:
@@ -100,7 +100,7 @@ class Run:
 
     @property
     def devices(self) -> tuple[Slot, ...]:
-        """Those slots, with what they are."""
+        """The devices behind its slots."""
         return self._slots
 
     @property
@@ -114,7 +114,7 @@ class Run:
             process.bury(self.folder, EXITS_FOR_NOTHING, lost=True)
 
     def ports(self) -> set[int]:
-        """Ports that this run's scripts may listen on."""
+        """The ports that this run's scripts may listen on."""
         try:
             spec = msgspec.json.decode((self.folder / "spec.json").read_bytes())
         except (FileNotFoundError, msgspec.DecodeError):
@@ -122,7 +122,7 @@ class Run:
         return {int(spec["env"][name]) for name in PORTS if name in spec["env"]}
 
     async def carry_out(self, taken: set[int]) -> None:
-        """Start what is not started, follow it to its end, say so."""
+        """Start the run if it has not started, follow it to its end, and report the end."""
         if self.order.reported:
             return
         message = ""
@@ -161,7 +161,7 @@ class Run:
                 await self._shipper.say(UNMET, "WARNING", *notices)
             if not self.order.killed:
                 await self._unless_killed(self._preparer.fetch_image(self.folder, self._say_pulling))
-            # Also one that was killed while it was made ready must not be told as started.
+            # A run that was killed while it was being prepared must not be reported as started.
             if self.order.killed:
                 return
             await self._begin()
@@ -174,13 +174,13 @@ class Run:
             await self._send_kill()
 
     async def _greet(self) -> None:
-        """Begin the log of a trial by where it runs; nothing of its output is sent yet."""
+        """Begin a trial's log with where it runs. None of its output has been shipped yet."""
         if self.order.assigned.kind == "TRIAL":
             where = f"(container {container_id(self.id, self._worker)}) on agent {self._worker}"
             await self._shipper.say(0, "INFO", f"New trial runner in {where}")
 
     async def _begin(self) -> None:
-        """Start what is laid out; raises `StartFailed`."""
+        """Start a prepared run. Raises `StartFailed`."""
         why = "there are no templates"
         if self._nursery is not None:
             why = await self._nursery.start(self.folder, self._wanted)
@@ -192,14 +192,14 @@ class Run:
         self._kill_sent = await asyncio.to_thread(process.kill, self.folder)
 
     async def _wait_for_turn(self) -> None:
-        """Until its slots are free and no order speaks against it any more, or it is killed."""
+        """Wait until its slots are free and its order is confirmed, or until it is killed."""
         await self._unless_killed(self._turn(self))
 
     async def _say_pulling(self, text: str) -> None:
         await self._shipper.say(PULLING, "INFO", text)
 
     async def _unless_killed(self, work: Awaitable[None]) -> None:
-        """Wait for something, and no longer once the run is killed."""
+        """Wait for `work` to finish or the run to be killed, whichever comes first."""
         working = asyncio.ensure_future(work)
         killed = asyncio.ensure_future(self._kill_ordered.wait())
         try:
@@ -215,7 +215,7 @@ class Run:
         try:
             self._orders.keep(self.order)
         except OSError as error:
-            # What the note is for can be found out again, or said again, after a restart.
+            # What the note records can be determined or reported again after a restart.
             log.warning("order.not_noted", allocation=self.id, error=str(error))
 
     async def _wait_for_exit(self) -> process.Exit:
@@ -226,7 +226,7 @@ class Run:
                 if recorded is not None:
                     return recorded
             if state == "running" and self.order.killed and not self._kill_sent:
-                # The shim was about to start when it was to be told, and could not be found yet.
+                # The kill was ordered while the shim was starting and could not be found yet.
                 await self._send_kill()
                 if not self._kill_sent:
                     await asyncio.sleep(LOOK_S)
@@ -236,7 +236,7 @@ class Run:
             await self._shim_ended()
 
     async def _shim_ended(self) -> None:
-        """Return when the shim may have ended; sooner where nobody can tell."""
+        """Return when the shim may have ended, or after a short wait if that cannot be watched."""
         try:
             running = msgspec.json.decode((self.folder / "running.json").read_bytes(), type=process.Running)
             watched = os.pidfd_open(running.shim.pid)
@@ -249,29 +249,29 @@ class Run:
             os.close(watched)
 
     async def kill(self, reason: str) -> None:
-        """End what runs, at once; also what is about to start."""
+        """Kill what runs at once, and prevent what is about to start."""
         self._note(killed=reason or "killed")
         self._kill_ordered.set()
         with contextlib.suppress(OSError):
             await self._send_kill()
 
     def let_go(self) -> None:
-        """The cluster knows that it is over."""
+        """Record that the cluster knows the run is over."""
         self._note(over=True)
 
     async def report_failure(self, message: str) -> None:
-        """Say that this worker could not see the run through."""
+        """Report that this worker could not complete the run."""
         await self.kill(message)
         await self._report(None, message)
 
     async def _report(self, code: int | None, message: str, *, lost: bool = False) -> None:
         if self.order.killed == STOPPED and code in (None, KILLED):
-            # Told by the worker's leaving, else by its next registration: nobody failed here.
+            # Reported when the worker leaves or registers again; the run has not failed.
             return
         if message:
             await self._shipper.say(FAILURE, "ERROR", message)
         if self.order.assigned.kind == "COMMAND" and code is not None and not (lost or self.order.killed):
-            # The last line that clients of commands wait for, in the words of Determined.
+            # The last line that clients of commands wait for, in Determined's wording.
             await self._shipper.say(ENDING, *_ending(code))
         cause = "" if lost or self.order.killed else permanent.cause(self.folder, code)
         fact = AllocationExited(
@@ -298,7 +298,7 @@ class Run:
 
 
 def _ending(code: int) -> tuple[str, str]:
-    """Level and text."""
+    """Level and text of the last log line."""
     if code == 0:
         return "INFO", "resources exited successfully with a zero exit code"
     return "ERROR", f"task failed with exit code {code}"

@@ -1,4 +1,4 @@
-"""Lays out a run on this host: code, information files, credentials, command line."""
+"""Prepares a run on this host: code, information files, credentials, command line."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ BUS, CREDENTIALS, MASTER_AUTHORITY = "bus.json", "bus.creds", "master.pem"
 DELETION = "deletion.json"
 TENSORBOARD = "tensorboard.json"
 SERVES = {"NOTEBOOK": "notebook.json", "SHELL": "shell.json"}
-"""What a task needs to know that people reach through the gateway, by kind: for its own user's eyes."""
+"""By kind, the file with what a task that is reached through the gateway needs. Only its user may read it."""
 
 
 class CannotPrepare(Exception):
@@ -49,14 +49,14 @@ class CannotPrepare(Exception):
 
 
 class Signing(msgspec.Struct, frozen=True):
-    """The key that mints credentials for scripts."""
+    """The key that signs credentials for scripts."""
 
     account: str
     seed: str
 
 
 class Preparer:
-    """Prepares runs; all of it blocks, and all of it may be repeated."""
+    """Prepares runs. All methods block and may be repeated."""
 
     def __init__(
         self, settings: WorkerSettings, blobs: BlobStore, contexts: Path, instance: str = ""
@@ -76,11 +76,12 @@ class Preparer:
     def prepare(
         self, run_dir: Path, briefing: Briefing, slots: tuple[Slot, ...], position: int, taken: set[int]
     ) -> tuple[Wanted | Cold, list[str]]:
-        """Lay out one run; returns how it may be started, and what of its configuration is not done here.
+        """Prepare one run.
 
-        Raises `CannotPrepare` with what to tell the user.
+        Returns how it may be started, and which parts of its configuration this worker ignores. Raises
+        `CannotPrepare` with a text for the user.
 
-        `position` is that of the assignment in the log; `taken` are the ports of other runs here.
+        `position` is that of the assignment in the log; `taken` are the ports of other runs on this host.
         """
         number = ports.number(position, self._settings.cluster_id)
         try:
@@ -162,7 +163,7 @@ class Preparer:
         return process.Fence(contact, briefing.fence_s) if briefing.fence_s else None
 
     def _probe(self, storage: Mapping[str, Any], account: Account | None) -> None:
-        """Try the storage as the task will; raises `StorageRefused`."""
+        """Check the storage with the rights that the task will have. Raises `StorageRefused`."""
         try:
             with files_as(account):
                 probe(storage, self._roots)
@@ -175,7 +176,7 @@ class Preparer:
             ) from error
 
     def _hand_over(self, home: Path, account: Account, storage: Mapping[str, Any] | None) -> process.RunAs:
-        """Give a task's files to its user; from here on nobody else writes there."""
+        """Give a task's files to its user. From here on, no other user writes there."""
         with files_as(account):
             check_usable(Path(self._settings.worker_python), account)
             check_usable(self._places.folder, account)
@@ -186,17 +187,17 @@ class Preparer:
         return process.RunAs(account.uid, account.gid, tuple((str(a), str(b)) for a, b in binds))
 
     def clear(self, allocation_id: str) -> None:
-        """Remove what a task had outside of its run's own folder."""
+        """Remove a task's files outside its run folder."""
         self._places.clear(allocation_id)
 
     def clear_all_but(self, allocations: Collection[str]) -> None:
-        """Remove what is left of tasks that this worker knows no more."""
+        """Remove what is left of tasks that this worker no longer knows."""
         if self._containers is not None:
             self._containers.clear_all_but(allocations)
         self._places.clear_all_but(allocations)
 
     def _opened(self, briefing: Briefing) -> Briefing:
-        """With its secrets in the clear; raises `CannotOpen`."""
+        """The briefing with its secrets decrypted. Raises `CannotOpen`."""
         replace = msgspec.structs.replace
         task = briefing.task
         config = opened(briefing.config, task.user, self._sealer)
@@ -214,7 +215,7 @@ class Preparer:
         settings = self._settings
         certificate = None
         if (authority := self._vouches_for_master()) is not None:
-            # A copy: the task may be another user, or see other folders.
+            # A copy, because the task may run as another user or see other folders.
             certificate = info_dir / MASTER_AUTHORITY
             info_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
             certificate.write_bytes(authority.read_bytes())
@@ -227,7 +228,7 @@ class Preparer:
         )
 
     def _vouches_for_master(self) -> Path | None:
-        """Where the authority of the gateway's certificate lies; None where tasks need none of ours."""
+        """Path of the CA that signed the gateway's certificate; None if tasks need none from us."""
         authority = self._settings.master_cert_file or self._settings.tls_ca
         return authority if self._settings.master_url.startswith("https://") else None
 
@@ -258,7 +259,8 @@ class Preparer:
         urls = (self._settings.script_nats_url or self._settings.nats_url).split(",")
         bus: dict[str, Any] = {"urls": urls, "inbox_prefix": trial_inbox(trial_id)}
         if self._settings.tls_ca is not None and urls[0].startswith("tls://"):
-            # Not its path: a script may run where there is no such file, or as somebody who cannot read it.
+            # The content and not the path: the script may run where the file does not exist or cannot be
+            # read.
             bus["ca"] = self._settings.tls_ca.read_text()
         if self._signing is not None:
             bus["credentials"] = str(info_dir / CREDENTIALS)
@@ -269,19 +271,21 @@ class Preparer:
         return mint_trial(signing.seed, signing.account, trial_id, valid_s=valid_s)
 
     def renew(self, run_dir: Path, briefing: orders.Briefing) -> None:
-        """Give a task that runs the present authorities, and a script new credentials in place of those that
-        will end; raises OSError.
+        """Give a running task the current CA certificates, and a script new credentials before the old ones
+        expire.
+
+        Raises `OSError`.
         """
         account = self._accounts.of(briefing.agent_user)
         home = run_dir if account is None else self._places.of(run_dir.name)
         renewed = self._renewed(home / "info", briefing)
-        # The folder is the script's: it is written to with its rights, wherever a link may lead.
+        # The script owns the folder and may have put links there, so write with the script's rights.
         with files_as(account):
             for name, content in renewed.items():
                 write_whole(home / "info" / name, content)
 
     def _renewed(self, info_dir: Path, briefing: orders.Briefing) -> dict[str, bytes]:
-        """What has changed, or will end, of the files by which a task reaches the cluster."""
+        """The files through which a task reaches the cluster that have changed or will expire."""
         files = {}
         if (authority := self._vouches_for_master()) is not None:
             files[MASTER_AUTHORITY] = authority.read_bytes()
@@ -292,7 +296,7 @@ class Preparer:
         return files
 
     async def fetch_image(self, run_dir: Path, say: Callable[[str], Awaitable[None]]) -> None:
-        """Have the image of a run that is laid out; may be cancelled. Raises `CannotPrepare`."""
+        """Fetch the image of a prepared run. May be cancelled. Raises `CannotPrepare`."""
         if self._engine is not None:
             try:
                 await images.fetch(self._engine, run_dir, say)
@@ -312,7 +316,7 @@ class Preparer:
 
 
 def _ports(gang: Gang, number: int, taken: set[int]) -> Ports:
-    # Nodes of a gang cannot agree on other ports than those that all of them know.
+    # The nodes of a gang can only agree on ports that each can compute by itself.
     return ports.block(number) if len(gang.addresses) > 1 else ports.choose(number, taken, ports.is_free)
 
 

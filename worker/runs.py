@@ -1,4 +1,4 @@
-"""The runs of a worker: started, ended and forgotten as its orders say."""
+"""Starts, ends and forgets the runs of a worker, as its orders say."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Runs:
         offered: Callable[[], tuple[Slot, ...]],
         tracer: Tracer | None,
     ) -> None:
-        """`current` is set once orders answer this process's registration; `offered` gives its slots."""
+        """`current` is set once orders answer this process's registration. `offered` returns its slots."""
         self._id = worker_id
         self._orders = orders
         self._journal = journal
@@ -57,24 +57,24 @@ class Runs:
         self._tracer = tracer
         self._given_back: set[str] = set()
         self.running: dict[str, Run] = {}
-        """By allocation."""
+        """By allocation id."""
         self.tasks: set[asyncio.Task[None]] = set()
-        """What goes on beside the loop: runs, and the removal of their files."""
+        """Background tasks: runs, and the removal of their files."""
 
     async def act_on(self, orders: WorkerOrders, *, set_back: bool = False) -> None:
-        """Have all be as the orders say; the same orders again change nothing.
+        """Bring all runs in line with the orders. Repeating the same orders changes nothing.
 
-        `set_back`: they follow from an older copy of the log than those before. What these told of and the
-        new ones do not has never happened, and its id may be given to another run.
+        `set_back`: the orders follow from an older copy of the log than the previous ones. Runs that only the
+        previous ones contain never happened, and their ids may be reused for other runs.
         """
         standing_by_id = {standing.allocation_id: standing for standing in orders.allocations}
         self._given_back &= standing_by_id.keys()
         for run in list(self.running.values()):
             known = standing_by_id.get(run.id)
-            # Workers of earlier versions did not note it.
+            # Workers of earlier versions did not record the position.
             another = known is not None and run.order.position not in (0, known.position)
             if another and not run.order.killed:
-                # Its exit is that of the other run, too: that is then started anew, under an id of its own.
+                # Its exit also counts for the other run of that id, which is then restarted under a new id.
                 await run.kill(NEVER_HAPPENED)
             elif known is None and (set_back or run.order.killed == NEVER_HAPPENED):
                 await self._end_of(run, NEVER_HAPPENED)
@@ -88,7 +88,7 @@ class Runs:
                 await self._take_on(standing)
 
     async def _end_of(self, run: Run, why: str = OVER) -> None:
-        """Over for the cluster: what still runs of it was given up for lost."""
+        """The cluster has dropped the run: kill what still runs of it."""
         if not run.done.is_set():
             await run.kill(run.order.killed or why)
         run.let_go()
@@ -100,7 +100,7 @@ class Runs:
                 standing.allocation_id, standing.problem or f"ended before it was started: {standing.end}"
             )
         elif standing.briefing is None:
-            # It had started, and nothing of it is on this disk.
+            # It had started, but this disk has nothing of it.
             await self._give_back(standing.allocation_id, "its order is gone", lost=True)
         else:
             order = Order(standing.briefing.assigned, position=standing.position, briefing=standing.briefing)
@@ -110,7 +110,7 @@ class Runs:
         try:
             await asyncio.to_thread(self._orders.keep, order)
         except OSError as error:
-            # What cannot be written down could not be found again: it is given back at once.
+            # A run that is not recorded could not be found again, so give it back at once.
             message = f"worker {self._id} cannot take the task: {error}"
             log.error("order.refused", allocation=order.assigned.allocation_id, error=str(error))
             workdir.remove(self._orders.folder(order.assigned.allocation_id))
@@ -129,7 +129,7 @@ class Runs:
         await self._journal.append(draft(self._id, fact))
 
     def take_up(self, order: Order) -> Run:
-        """The run of an order that is on disk; it does nothing before it is set off."""
+        """Create the run of an order that is on disk. It does nothing until `set_off`."""
         worker_id = self._id
         mine = next(p for p in order.assigned.parts if p.worker_id == worker_id)
         devices = tuple(slot for slot in self._offered() if slot.id in mine.slots)
@@ -164,14 +164,15 @@ class Runs:
         finally:
             # Others may wait for its slots.
             run.done.set()
-        # At once: it may hold much, and nobody looks at it again.
+        # Clear now: it may hold much space, and nothing looks at it again.
         await asyncio.to_thread(self._preparer.clear, run.id)
         self._clear_away(run.id)
 
     async def _turn_of(self, run: Run) -> None:
-        """When a run may start: the newest orders still tell of it, and nobody is left on its slots.
+        """Wait until a run may start: its orders are current and no killed run still uses its slots.
 
-        What was told before this process began may be over, and who was given up for lost is killed by then.
+        Orders from before this process began may be outdated; by then, runs that were given up have been
+        killed.
         """
         await self._current.wait()
         if run.fenced:
@@ -181,17 +182,17 @@ class Runs:
                 await other.done.wait()
 
     def _clear_away(self, allocation_id: str) -> None:
-        """Remove a run's files once it is over here and for the cluster."""
+        """Remove a run's files once it is over both here and for the cluster."""
         run = self.running.get(allocation_id)
         if run is not None and run.done.is_set() and run.order.over:
             del self.running[allocation_id]
-            # Beside the loop: others wait to be started meanwhile.
+            # In the background: other runs are waiting to start.
             removal = asyncio.create_task(_remove(run.folder))
             self.tasks.add(removal)
             removal.add_done_callback(self.tasks.discard)
 
     def without_slots(self) -> str:
-        """Why a run ends whose slots are no longer offered."""
+        """The reason for ending a run whose slots are no longer offered."""
         return f"worker {self._id} lost slots that it ran on"
 
 

@@ -1,4 +1,4 @@
-"""What a host offers: its GPUs, or slots that stand for shares of the CPU."""
+"""The slots that a host offers: its GPUs, or slots that represent shares of the CPU."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ CPUINFO = Path("/proc/cpuinfo")
 
 
 def offered(artificial: int | None = None, visible: str | None = None) -> tuple[Slot, ...]:
-    """Slots of this host, ids counting from 0.
+    """Return the slots of this host, with ids counting from 0.
 
-    `artificial` asks for that many CPU slots whatever there is. Otherwise each GPU is a slot, and a host
-    without GPUs is one CPU slot. `visible` limits the GPUs as CUDA_VISIBLE_DEVICES does.
+    `artificial` requests that many CPU slots regardless of the hardware. Otherwise each GPU is a slot, and a
+    host without GPUs has one CPU slot. `visible` limits the GPUs as CUDA_VISIBLE_DEVICES does.
     """
     if artificial is not None:
         if artificial < 0:
@@ -30,14 +30,14 @@ def offered(artificial: int | None = None, visible: str | None = None) -> tuple[
 
 
 class Inventory:
-    """The slots of this host under ids that stay, also when a device among them fails."""
+    """The slots of this host, with ids that stay stable even if a device fails."""
 
     def __init__(self, notes: Path, artificial: int | None = None) -> None:
         self._notes = notes
         self._artificial = artificial
 
     def look(self) -> tuple[Slot, ...]:
-        """What is there now; a device that was here before has the id that it had."""
+        """The slots present now. A device that was here before keeps its id."""
         offered_slots = offered(self._artificial)
         numbered = renumber(offered_slots, self._known())
         self._note({slot.uuid: slot.id for slot in numbered})
@@ -58,7 +58,7 @@ class Inventory:
 
 
 def renumber(present: tuple[Slot, ...], known_ids: dict[str, int]) -> tuple[Slot, ...]:
-    """Give each device the id that it had; new ones get the lowest that no device here has."""
+    """Give each known device its previous id, and each new one the lowest unused id."""
     ids = {slot.uuid: known_ids[slot.uuid] for slot in present if slot.uuid in known_ids}
     free = (id for id in itertools.count() if id not in ids.values())
     renumbered = [msgspec.structs.replace(slot, id=ids.get(slot.uuid, -1)) for slot in present]
@@ -73,7 +73,7 @@ def cpu_slots(count: int) -> tuple[Slot, ...]:
 
 
 def gpus(visible: str | None = None) -> tuple[Slot, ...]:
-    """NVIDIA GPUs in the driver's order; none without a driver."""
+    """NVIDIA GPUs in the driver's order; empty without a driver."""
     visible_gpus = [pair for pair in enumerate(_nvidia()) if _is_visible(visible, *pair)]
     return tuple(Slot(number, "cuda", uuid, brand) for number, (_, (uuid, brand)) in enumerate(visible_gpus))
 
@@ -97,7 +97,7 @@ def _nvidia() -> Iterator[tuple[str, str]]:
         return
     try:
         for index in range(pynvml.nvmlDeviceGetCount()):
-            # One that fell off the bus must not hide the others.
+            # A GPU that fell off the bus must not hide the others.
             with contextlib.suppress(pynvml.NVMLError):
                 handle = pynvml.nvmlDeviceGetHandleByIndex(index)
                 uuid_and_name = (
@@ -111,7 +111,7 @@ def _nvidia() -> Iterator[tuple[str, str]]:
 
 
 def _text(value: str | bytes) -> str:
-    """Older bindings answer in bytes."""
+    """Older bindings return bytes."""
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 

@@ -1,7 +1,7 @@
 """A run's working directory: the experiment's code, unpacked twice.
 
-The script runs in one copy and may change it; checkpoints save the other as `code/`
-(core API spec, section 3, step 1).
+The script runs in one copy and may change it; checkpoints save the other one as `code/` (core API spec,
+section 3, step 1).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
 LIMIT_BYTES = 1024 * 1024 * 1024
-"""Most bytes that an archive may unpack to; what clients pack is a tenth of it."""
+"""Maximum unpacked size of an archive, in bytes; clients pack at most a tenth of it."""
 MOST_MEMBERS = 200_000
 DEEPEST = 200
-"""Folders in folders: what goes through them calls itself for each."""
+"""Maximum nesting of folders: code that walks them recurses once per level."""
 CHUNK_BYTES = 1024 * 1024
 
 
@@ -29,9 +29,9 @@ class BadContext(ValueError):
 
 
 class _Unzipped:
-    """An archive of which nobody takes more than a little into memory at once.
+    """An archive of which only a small part is read into memory at a time.
 
-    A header may say of itself that it goes on for gigabytes, and is read whole before anybody sees it.
+    A header may claim to be gigabytes long, and tarfile reads it as a whole before returning it.
     """
 
     def __init__(self, file: gzip.GzipFile) -> None:
@@ -51,8 +51,8 @@ def _in_parts(file: gzip.GzipFile) -> IO[bytes]:
 def unpack(archive: Path, workdir: Path, pristine: Path, limit_bytes: int = LIMIT_BYTES) -> None:
     """Unpack a tar.gz of files and folders into two fresh directories.
 
-    Nothing is written outside of them. What was there before goes away, so it may be repeated.
-    Raises `BadContext`, or OSError when the disk does not take it.
+    Nothing is written outside them. Their previous content is removed, so this may be repeated. Raises
+    `BadContext`, or `OSError` if the disk is full or fails.
     """
     for folder in (workdir, pristine):
         remove(folder)
@@ -67,13 +67,16 @@ def unpack(archive: Path, workdir: Path, pristine: Path, limit_bytes: int = LIMI
 
 
 def remove(folder: Path) -> None:
-    """Delete a directory and all in it, also where a script took its own rights away; absent is fine."""
+    """Delete a directory tree, even if a script removed its permissions.
+
+    Does nothing if it does not exist.
+    """
     with contextlib.suppress(RecursionError):
         shutil.rmtree(folder, ignore_errors=True)
     if not folder.exists():
         return
-    # These go down to any depth, also where a path is longer than a system call takes, and follow no links.
-    # Root needs no rights there.
+    # These commands handle any depth and paths longer than a system call accepts, and follow no links. Root
+    # needs no chmod.
     for words in ([] if not os.geteuid() else [["chmod", "-R", "u+rwx"]]) + [["rm", "-rf"]]:
         program = shutil.which(words[0]) or words[0]
         subprocess.run([program, *words[1:], "--", str(folder)], check=False, capture_output=True)
