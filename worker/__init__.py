@@ -1,1 +1,1 @@
-"""Runs allocations on one host: starts, follows, stops and finds again the processes of tasks."""
+"""Runs allocations on one host: starts, follows and stops the processes of tasks, and finds them again."""

@@ -1,4 +1,4 @@
-"""Under which address other hosts reach this one."""
+"""The address under which other hosts reach this one."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ LOOPBACK = "127.0.0.1"
 
 
 def towards(host: str, port: int) -> str:
-    """The address of this host on the way to another one; loopback where nothing leads there.
+    """The address of this host on the route to another one; loopback if there is no route.
 
-    Nothing is sent: connecting a datagram socket only looks the way up.
+    Sends nothing: connecting a datagram socket only looks up the route.
     """
     try:
         family, kind, protocol, _, target = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]

@@ -1,4 +1,4 @@
-"""A worker's share of what it was told to run."""
+"""A worker's share of the briefing for an allocation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Gang(msgspec.Struct, frozen=True):
     addresses: tuple[str, ...]
     slot_counts: tuple[int, ...]
     rank: int
-    """Of this node."""
+    """Rank of this node."""
 
 
 class Briefing(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,13 +32,13 @@ class Briefing(msgspec.Struct, frozen=True, kw_only=True):
     context: Context | None
     deletion: DeletionRequested | None = None
     agent_user: AgentUser | None = None
-    """Who it runs as, where its owner is linked with an account."""
+    """The account it runs as, if its owner is linked with one."""
     fence_s: float = 0.0
-    """Without contact for so long its host ends it; 0: never."""
+    """Its host ends it after this time without contact, in seconds; 0: never."""
 
 
 def share_of(worker_id: str, briefing: orders.Briefing) -> Briefing:
-    """What one of the workers of an assignment is to run of it."""
+    """One worker's share of an assignment's briefing."""
     assigned = briefing.assigned
     rank = next(part.rank for part in assigned.parts if part.worker_id == worker_id)
     gang = Gang(briefing.gang.addresses, briefing.gang.slot_counts, rank)

@@ -1,4 +1,4 @@
-"""Archives of code that a worker keeps, so that the next run of an experiment need not fetch it again."""
+"""A cache of code archives, so that the next run of an experiment need not fetch them again."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pathlib import Path
 from services.kit.blobs import BlobStore
 
 KEPT = 100
-"""So many are kept, those that were used last; another one is fetched when it is wanted again."""
+"""Number of most recently used archives to keep. Others are fetched again when needed."""
 IN_USE_S = 3600.0
-"""What was used less long ago stays in any case: somebody may be unpacking it."""
+"""Archives used within this time are never removed, because they may be being unpacked, in seconds."""
 
 
 class Contexts:
-    """The archives of one worker, in a folder of its own. Blocking; several threads may ask."""
+    """The archives of one worker, in a folder of its own. Blocking and thread-safe."""
 
     def __init__(self, folder: Path, blobs: BlobStore, clock: Callable[[], float] = time.time) -> None:
         self._folder = folder
@@ -28,7 +28,7 @@ class Contexts:
         self._folder.mkdir(parents=True, exist_ok=True)
 
     def get(self, digest: str) -> Path:
-        """The archive of that SHA-256, fetched where it is not here; raises `BlobMissing` or OSError."""
+        """The archive with this SHA-256, fetched if it is not cached. Raises `BlobMissing` or `OSError`."""
         archive = self._folder / f"{digest}.tar.gz"
         try:
             self._note(archive)
@@ -47,14 +47,14 @@ class Contexts:
             with contextlib.closing(self._blobs.open(digest)) as source, part.open("wb") as target:
                 shutil.copyfileobj(source, target)
                 target.flush()
-                # Whatever has its name is used again and again: it must be whole, also after a power loss.
+                # A file with this name is reused from now on: it must be complete even after a power loss.
                 os.fsync(target.fileno())
             part.replace(archive)
         finally:
             part.unlink(missing_ok=True)
 
     def _forget(self) -> None:
-        """Remove what was not used for longest, and parts that a killed worker has left."""
+        """Remove the least recently used archives, and partial files left by a killed worker."""
         used: list[tuple[float, Path]] = []
         for path in self._folder.iterdir():
             with contextlib.suppress(FileNotFoundError):

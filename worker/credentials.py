@@ -1,4 +1,4 @@
-"""The credentials that a worker makes: its own, where it has the key, and in time those of scripts."""
+"""Credentials that a worker creates: its own, if it has the signing key, and renewed ones for scripts."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from worker.settings import WorkerSettings
 
 FILE = "worker.creds"
 FOR_EVER_RENEWED_S = 12 * 3600.0
-"""How often authorities are looked at where credentials last for ever."""
+"""How often CA certificates are checked when credentials do not expire, in seconds."""
 
 log = structlog.get_logger()
 
 
 def own(settings: WorkerSettings) -> WorkerSettings:
-    """The settings with credentials under the worker's own id, made where none are named; raises OSError."""
+    """The settings with the worker's own credentials, created if none are configured. Raises `OSError`."""
     if settings.nats_credentials is not None or settings.worker_signing is None:
         return settings
     signing = msgspec.json.decode(settings.worker_signing.read_bytes(), type=Signing)
@@ -33,10 +33,10 @@ def own(settings: WorkerSettings) -> WorkerSettings:
 
 
 async def renew(settings: WorkerSettings, preparer: Preparer, runs: Mapping[str, Run]) -> None:
-    """Write what tasks that run reach the cluster by, at half of the life of scripts' credentials, until
-    cancelled: new credentials, and the authorities as they are now.
+    """Renew the credentials and CA certificates of running tasks, until cancelled.
 
-    Also at once: how old those are that were found is not known.
+    Runs at half the lifetime of scripts' credentials, and once at startup, because the age of existing ones
+    is unknown.
     """
     every_s = settings.script_credentials_s / 2 or FOR_EVER_RENEWED_S
     while True:

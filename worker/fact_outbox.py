@@ -1,4 +1,4 @@
-"""Facts of this worker on their way to the log, by way of the intake."""
+"""Encodes this worker's facts for the intake, which appends them to the log."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from services.kit.log import Draft
 
 
 def new_id() -> str:
-    """128 random bits: nobody can guess it, and so use it before its owner does."""
+    """128 random bits, so that nobody can guess an id and use it before its owner does."""
     return os.urandom(16).hex()
 
 
 def draft(worker_id: str, event: Any, at: float | None = None, trace: str = "") -> Draft:
-    """A message that states a fact, at `at` seconds since the epoch, by default now.
+    """A message that states a fact, at `at` seconds since the epoch (default: now).
 
-    Repeats of this very message are dropped by the broker, for two minutes; later ones by who listens.
+    The broker drops repeats of this message for two minutes; consumers drop later ones.
     """
     id = new_id()
     at = time.time() if at is None else at
@@ -33,5 +33,5 @@ def draft(worker_id: str, event: Any, at: float | None = None, trace: str = "") 
 
 
 def _said(message: str) -> str:
-    """What went wrong, as much of it as a fact may hold: it may be an error with a whole file in it."""
+    """Truncate a message to what a fact may hold: it may be an error that quotes a whole file."""
     return message.replace("\0", "\u2400")[:TEXT_CHARACTERS]

@@ -1,7 +1,7 @@
-"""Who a worker is: its id, and the folder by which it is told from another one of the same id.
+"""A worker's identity: its id, and the folder that distinguishes it from another worker with the same id.
 
-A worker that was killed is back at once, as its folder says that it is the same. Another process with the id
-has another folder, is on another host, or finds the folder locked.
+A worker that was killed is accepted again at once, because its folder proves that it is the same one. Another
+process with the id has another folder, is on another host, or finds the folder locked.
 """
 
 from __future__ import annotations
@@ -22,35 +22,36 @@ LOCK = "lock"
 
 
 class CannotBe(Exception):
-    """This process cannot be the worker that it is to be; the text says why, and what to do."""
+    """This process cannot be the worker that it should be; the text says why and what to do."""
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """One worker, for as long as its folder lives."""
+    """One worker, for as long as its folder exists."""
 
     worker_id: str
     instance: str
-    """Random, minted once for the folder."""
+    """Random, generated once for the folder."""
     host: str = ""
-    """Where it runs; what is not the same is not the same worker, though the folder were a copy."""
+    """Its host. On another host it is another worker, even if the folder is a copy."""
 
 
 def host_name() -> str:
-    """This host's name, in the letters that an id may have."""
+    """This host's name, with only the characters that an id may contain."""
     name = socket.gethostname()
     return "".join(c if c.isalnum() or c in "-_" else "-" for c in name)[:64] or "worker"
 
 
 def claim(home: Path, wanted: str) -> Identity:
-    """Be the worker of this folder until this process ends. Raises `CannotBe`, or OSError from the disk.
+    """Take the identity of this folder until this process ends.
 
-    `wanted` is the id; empty: the one that the folder has had, else the host's name.
+    `wanted` is the id. If empty, it is the folder's previous id or else the host's name. Raises `CannotBe`,
+    or `OSError` from the disk.
     """
     if wanted and not ids.is_token(wanted):
         raise CannotBe(f"STEADFAST_WORKER_ID='{wanted}': {ids.WORKER_ID_RULE}")
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     if home.stat().st_uid == os.geteuid():
-        # Made by somebody else, such as a container's volume, it may be open to everybody.
+        # A folder made by something else, such as a container volume, may be open to all users.
         home.chmod(0o700)
     _lock(home)
     identity = _read(home / FILE)
@@ -66,7 +67,7 @@ def claim(home: Path, wanted: str) -> Identity:
 
 
 def _lock(home: Path) -> None:
-    """Hold the folder's lock; the system gives it back when this process ends, however it does."""
+    """Lock the folder. The system releases the lock when this process ends, however it ends."""
     held = os.open(home / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,8 +1,8 @@
-"""When this host was last in touch with the cluster, for the shims of runs that must not outlive that.
+"""Records when this host was last in contact with the cluster, for the shims of runs that have a fence.
 
-The file is written by the worker and read by shims. In touch means: at that moment the newest orders for this
-worker were those that it had acted on, and they did not say that it was given up for lost. So whatever a
-shim lets run is not yet started elsewhere: the scheduler waits for longer than shims do, from such orders on.
+The worker writes the file and the shims read it. In contact means: at that moment the worker had acted on its
+newest orders, and these did not declare it lost. So nothing that a shim still lets run has been started
+elsewhere: after orders that declare the worker lost, the scheduler waits longer than the shims do.
 """
 
 from __future__ import annotations
@@ -25,28 +25,29 @@ log = structlog.get_logger()
 
 
 class Contact:
-    """Keeps the file up to date for as long as there is contact."""
+    """Keeps the file up to date while there is contact."""
 
     def __init__(self, current: Callable[[], Awaitable[bool]], note: Callable[[float], None]) -> None:
-        """`current` asks whether all orders were acted on, for as long as it takes; `note` keeps seconds
-        since boot."""
+        """`current` asks whether all orders were acted on and may take any time; `note` records seconds since
+        boot.
+        """
         self._is_current = current
         self._note = note
         self._at = -math.inf
         self._renewed = asyncio.Event()
 
     async def fresh(self) -> None:
-        """Wait until there was contact just now: what is begun without would be ended as soon as it began."""
+        """Wait for a fresh contact: a run that is started without one would be ended at once."""
         while since_boot() - self._at > FRESH_S:
             self._renewed.clear()
             await self._renewed.wait()
 
     async def keep(self) -> None:
-        """Look again and again, until cancelled."""
+        """Check for contact repeatedly, until cancelled."""
         while True:
             asked_at = since_boot()
             if await self._is_current():
-                # What was asked before the answer came is all that it vouches for.
+                # The answer only covers the time up to the question.
                 self._at = asked_at
                 self._note(asked_at)
                 self._renewed.set()
@@ -54,13 +55,13 @@ class Contact:
 
 
 class ContactFile:
-    """Seconds since boot in one short line, rewritten in place: a full disk must not end what runs."""
+    """The time since boot in one short line, rewritten in place: a full disk must not end what runs."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
 
     def note(self, at: float) -> None:
-        """Keep the time of the newest contact."""
+        """Record the time of the newest contact."""
         try:
             os.pwrite(self._file, f"{at:020.3f}\n".encode(), 0)
         except OSError as error:

@@ -1,4 +1,4 @@
-"""The spans of a run's start: until its processes are started, and until its first line is stored."""
+"""Trace spans of a run's start: until its processes are started, and until its first line is stored."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from services.kit.spans import Span, Tracer
 
 
 class LaunchTrace:
-    """One run's start, within the span of its assignment."""
+    """The spans of one run's start, within the span of its assignment."""
 
     def __init__(self, tracer: Tracer, within: str, allocation_id: str) -> None:
         self._tracer = tracer
@@ -17,7 +17,7 @@ class LaunchTrace:
         return self._tracer.begin(f"worker {what}", within, kind="consumer", allocation=self._allocation_id)
 
     def started(self) -> str:
-        """Its processes run; returns the header of the span that led there."""
+        """End the first span, as the processes run. Returns its header."""
         if self._open is None:
             return ""
         header = self._open.header
@@ -26,7 +26,7 @@ class LaunchTrace:
         return header
 
     def over(self, problem: str = "") -> None:
-        """Its first line is stored, or it will have none."""
+        """End the second span: the first line is stored, or there will be none."""
         if self._open is not None:
             self._open.end(problem)
             self._open = None

@@ -1,7 +1,7 @@
-"""Shows a run its files where Determined's containers have them, in a mount namespace of its own.
+"""Mounts a run's files where Determined's containers have them, in a mount namespace of its own.
 
-Determined's own SDK looks there and nowhere else. Linux only; needs `unshare` and `mount` of util-linux, and
-the right to make mount points: the worker runs as root, or somebody made the two directories.
+Determined's own SDK looks only there. Linux only; needs `unshare` and `mount` from util-linux, and either
+root to create the mount points or the two directories to exist.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _BIND = 'while [ "$1" != -- ]; do mount --bind "$1" "$2" || exit; shift 2; done;
 
 
 class CannotMount(OSError):
-    """A mount point is missing and cannot be made; the text says which."""
+    """A mount point is missing and cannot be created; the text says which."""
 
 
 def with_container_paths(
     argv: Sequence[str], info_dir: Path, storage: Mapping[str, Any], *, make: bool = True
 ) -> list[str]:
-    """The command line that runs `argv` with these mounts; for the rest see `container_paths`."""
+    """The command line that runs `argv` with these mounts. For the rest see `container_paths`."""
     binds = container_paths(info_dir, storage, make=make)
     alone = ["unshare", "--mount"] + (["--user", "--map-root-user"] if os.geteuid() else [])
     places = [str(path) for pair in binds for path in pair]
@@ -35,9 +35,10 @@ def with_container_paths(
 def container_paths(
     info_dir: Path, storage: Mapping[str, Any], account: Account | None = None, *, make: bool = True
 ) -> list[tuple[Path, Path]]:
-    """Each folder, and where a container has it, both made with the rights of who will use them.
+    """Each folder and its path in a container. Both are created with the rights of the account that uses
+    them.
 
-    `make`: whether the directory of the storage may be made. Raises `CannotMount`.
+    `make`: whether the storage directory may be created. Raises `CannotMount`.
     """
     binds = [(info_dir, INFO)]
     if storage.get("type") == "shared_fs":

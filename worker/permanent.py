@@ -1,7 +1,7 @@
-"""Failures that another try would meet again: the command or the code is wrong, not the moment.
+"""Recognises failures that another attempt would repeat, because the command or the code is wrong.
 
-What a run printed last says so. Only the last line that a process wrote to stderr counts, as Python's
-tracebacks and the shell end with it: a script that goes on after such a line failed of something else.
+The end of a run's output shows them. Only the last line that a process wrote to stderr counts, since Python
+tracebacks and shell errors end with it: a script that continues after such a line failed for another reason.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LONGEST = 300
 
 
 def cause(run_dir: Path, exit_code: int | None) -> str:
-    """What another try would meet again, in the words of the run; empty if there is no telling."""
+    """The cause that another attempt would meet again, in the run's own words; "" if unknown."""
     if exit_code not in _BY_EXIT_CODE:
         return ""
     try:
@@ -37,10 +37,10 @@ def cause(run_dir: Path, exit_code: int | None) -> str:
 
 
 def cause_in(lines: Iterable[LogLine], exit_code: int) -> str:
-    """The same, of the lines that a run ended with."""
+    """The same, given the last lines of a run."""
     last = {line.rank: line for line in lines if line.stdtype == "stderr" and line.text.strip()}
     pattern = _BY_EXIT_CODE[exit_code]
-    # A line with a level is a log's, not a traceback's.
+    # A line with a level is a log line, not a traceback.
     texts = [line.text.strip() for line in last.values() if line.level is None]
     causes = (text for text in texts if pattern.match(text))
     return next(causes, "")[:_LONGEST]

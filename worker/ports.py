@@ -1,9 +1,9 @@
 """Four ports for each allocation, the same on all of its nodes (launchers spec, 11; core API spec, 3).
 
-Two jobs with the same ports do not fail, they hang. So ports come in blocks of four, and the position of
-the assignment in the log numbers the blocks: every node finds the same one without asking, and two
-allocations have the same one only when thousands of events lie between them. Each cluster counts from
-elsewhere: two that share a host, each at the beginning of its log, would else meet.
+Two jobs with the same ports do not fail, they hang. So ports come in blocks of four, numbered by the position
+of the assignment in the log: every node computes the same block without asking, and two allocations share one
+only if thousands of events lie between them. Each cluster starts at another block, because two new clusters
+on one host would otherwise collide.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from det_contracts.ids import TASK_PORTS
 
 FIRST = TASK_PORTS.start
 BLOCKS = len(TASK_PORTS) // 4
-"""They end below 32768, where systems begin to hand out ports at random."""
+"""The blocks end below 32768, where systems begin to assign ports at random."""
 
 
 class Ports(msgspec.Struct, frozen=True):
-    """Named after the variables that they become."""
+    """The ports, named after the variables that hold them."""
 
     dtrain_ssh: int
     comm_1: int
@@ -30,7 +30,7 @@ class Ports(msgspec.Struct, frozen=True):
     c10d: int
 
     def all(self) -> tuple[int, int, int, int]:
-        """All four."""
+        """All four ports."""
         return (self.dtrain_ssh, self.comm_1, self.comm_2, self.c10d)
 
 
@@ -39,18 +39,18 @@ class NoPort(ValueError):
 
 
 def number(position: int, cluster_id: str) -> int:
-    """What counts as the position of an assignment of this cluster."""
+    """The number that selects the block of an assignment of this cluster."""
     return position + zlib.crc32(cluster_id.encode())
 
 
 def block(position: int) -> Ports:
-    """The ports that belong to an assignment at that position of the log."""
+    """The block of ports for a number."""
     first = FIRST + 4 * (position % BLOCKS)
     return Ports(first, first + 1, first + 2, first + 3)
 
 
 def choose(position: int, taken: Collection[int], is_free: Callable[[int], bool]) -> Ports:
-    """For an allocation on one node: its own block, or the next that nobody has and that is free here."""
+    """Ports for an allocation on one node: its own block, or the next one that is unused and free here."""
     for step in range(BLOCKS):
         ports = block(position + step)
         if all(port not in taken and is_free(port) for port in ports.all()):
@@ -61,7 +61,7 @@ def choose(position: int, taken: Collection[int], is_free: Callable[[int], bool]
 
 
 def is_free(port: int) -> bool:
-    """Whether a script could listen on a port of this host, on all addresses, now."""
+    """Whether a script could listen on this port now, on all addresses."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

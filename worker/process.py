@@ -220,7 +220,7 @@ def bury(run_dir: Path, message: str, *, lost: bool = False) -> Exit:
 
 
 def _orphans(run_dir: Path) -> set[int]:
-    """Processes left without a shim: the command's session, and every process with the run's info directory."""
+    """Processes left without a shim: the command's session, and every process with the run's info folder."""
     running = _running(run_dir)
     left: set[int] = set()
     if running is not None and host_processes.started(running.command.pid) in (None, running.command.started):

@@ -90,7 +90,7 @@ class Run:
         return {s for p in self.order.assigned.parts if p.worker_id == self._worker for s in p.slots}
 
     def is_lost(self) -> bool:
-        """Whether its processes were lost with their machine or their worker instead of ending by themselves."""
+        """Whether its processes were lost with their machine or worker instead of ending by themselves."""
         if self.order.reported:
             return False
         if self.order.killed == STOPPED:

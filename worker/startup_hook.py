@@ -1,4 +1,4 @@
-"""A command after the startup hook of its working directory (launchers spec, section 2)."""
+"""Wraps a command with the startup hook of its working directory (launchers spec, section 2)."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ _CHOOSE = (
     'b=$0; s=$1; h=$2; shift 2; if command -v bash >/dev/null 2>&1; then exec bash -c "$b" "$h" "$@"; fi; '
     'exec sh -c "$s" "$h" "$@"'
 )
-"""The same where nobody knows beforehand which shell there is."""
+"""The same for when it is not known which shell is available."""
 _WITH_HOOK_SH = 'set -ex; . ./startup-hook.sh; { set +ex; } 2>/dev/null; exec "$@"'
 
 
 def with_hook(argv: Sequence[str], shell: str = "bash") -> list[str]:
-    """The command after `startup-hook.sh` of its working directory, in the same shell.
+    """The command line that runs `startup-hook.sh` of its working directory and then the command, in one
+    shell.
 
-    So what the hook exports reaches the command; a failing line of it ends the task, and its lines are
-    shown in the log. `shell` is bash, or a plain sh where there is none (there the hook must
-    leave the positional parameters alone).
+    Variables that the hook exports reach the command. A failing line of the hook ends the task, and its lines
+    are shown in the log. `shell` is bash, or a plain sh if there is no bash; with sh the hook must leave the
+    positional parameters alone.
     """
     is_bash = shell.rpartition("/")[2] == "bash"
     return [shell, "-c", _WITH_HOOK_BASH if is_bash else _WITH_HOOK_SH, HOOK, *argv]
 
 
 def with_hook_somewhere(argv: Sequence[str]) -> list[str]:
-    """The same in whichever of the two shells there is, as images have one or both."""
+    """The same with whichever of the two shells exists, since images have one or both."""
     return ["sh", "-c", _CHOOSE, _WITH_HOOK_BASH, _WITH_HOOK_SH, HOOK, *argv]

@@ -1,7 +1,7 @@
-"""`python -m worker.until_idle HOME SECONDS`: returns when nothing runs on a worker, or after so long.
+"""`python -m worker.until_idle HOME SECONDS`: waits until nothing runs on a worker, or until a timeout.
 
-Kubernetes runs it in a pod that is to end, before it sends SIGTERM: scripts that were asked to leave have
-time to save what they have.
+Kubernetes runs it in a pod that is about to be stopped, before it sends SIGTERM, so that scripts which were
+asked to exit have time to save.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LOOK_S = 0.25
 
 
 def main() -> None:
-    """Wait."""
+    """Wait until the worker is idle or the timeout has passed."""
     parser = argparse.ArgumentParser(prog="python -m worker.until_idle")
     parser.add_argument("home", type=Path, help="STEADFAST_WORKER_HOME of the worker")
     parser.add_argument("seconds", type=float, help="longest that is waited")

@@ -1,6 +1,6 @@
-"""Folders of tasks that run as other users: outside of the worker's own, which nobody else can enter.
+"""Folders of tasks that run as other users. They are outside the worker's own folder, which is closed.
 
-Each task has one, that belongs to its user and that no other user can look into.
+Each task has one that belongs to its user and that no other user can read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from worker.account import Account
 from worker.workdir import remove
 
 NAMED = 12
-"""So much of the worker's own name for itself tells its folder from others': paths must stay short."""
+"""Number of characters of the worker's instance id that name its folder: paths must stay short."""
 
 
 class Places:
@@ -25,11 +25,11 @@ class Places:
         self.folder = root / instance[:NAMED]
 
     def of(self, allocation_id: str) -> Path:
-        """Where a task of another user has its files."""
+        """The folder with the files of another user's task."""
         return self.folder / allocation_id
 
     def make(self, allocation_id: str) -> Path:
-        """A fresh folder, for root alone until it is handed over."""
+        """Create a fresh folder, which belongs to root until it is handed over."""
         for folder in (self._root, self.folder):
             folder.mkdir(mode=0o755, parents=True, exist_ok=True)
             _check(folder)
@@ -41,12 +41,12 @@ class Places:
         return place
 
     def clear(self, allocation_id: str) -> None:
-        """Remove a task's folder; absent is fine."""
+        """Remove a task's folder, if it exists."""
         if self.of(allocation_id).exists():
             remove(self.of(allocation_id))
 
     def clear_all_but(self, allocations: Collection[str]) -> None:
-        """Remove what is left of tasks that nobody knows any more."""
+        """Remove what is left of tasks that are no longer known."""
         if self.folder.is_dir():
             for path in self.folder.iterdir():
                 if path.name not in allocations:
@@ -54,7 +54,7 @@ class Places:
 
 
 def _check(folder: Path) -> None:
-    """Nobody but root may swap what is in it."""
+    """Raise `OSError` if any user but root could replace what is in the folder."""
     status = folder.lstat()
     swappable = status.st_mode & 0o022 and not status.st_mode & stat.S_ISVTX
     if status.st_uid != 0 or not stat.S_ISDIR(status.st_mode) or swappable:
@@ -65,7 +65,7 @@ def _check(folder: Path) -> None:
 
 
 def hand_over(place: Path, account: Account) -> None:
-    """Give a folder and all in it to a user. Nothing of theirs may run in it yet."""
+    """Give a folder and everything in it to a user. Nothing of that user may run in it yet."""
     for folder, folders, files in os.walk(place):
         for name in (*folders, *files):
             os.chown(os.path.join(folder, name), account.uid, account.gid, follow_symlinks=False)

@@ -1,8 +1,8 @@
 """How a worker starts the commands of tasks: as processes of its host, or in containers (decision 54).
 
-The shim is the same for all. For a container its command is the command line of an engine, which stays in the
-foreground: what the container prints and how it ends passes through it, and a worker that was killed finds
-the shim again. So an engine here is what it takes to write command lines.
+The shim is the same for all. A container's command is an engine's command line, which stays in the
+foreground: the container's output and exit status pass through it, and a restarted worker finds the shim
+again. So all that an engine has to provide here is command lines.
 """
 
 from worker.launchers.apptainer import Apptainer
@@ -26,11 +26,11 @@ __all__ = [
 
 
 class BadLauncher(ValueError):
-    """There is no launcher of that name; the text lists those that there are."""
+    """There is no launcher with this name; the text lists the valid ones."""
 
 
 def engine_named(name: str) -> Engine | None:
-    """The engine of a setting; None for plain processes. Raises `BadLauncher`.
+    """Return the engine that a setting names; None for plain processes. Raises `BadLauncher`.
 
     Example: `engine_named("podman").command(container)`.
     """

@@ -1,4 +1,4 @@
-"""Apptainer: containers as processes of the user's own, as clusters without Docker have them."""
+"""Apptainer: containers as ordinary user processes, common on clusters without Docker."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ ON_DISK = (".sif", "/")
 
 
 class Apptainer:
-    """`apptainer`: no daemon, no root. What a container starts is below the shim, like any process."""
+    """`apptainer`: no daemon, no root. A container's processes are below the shim, like any others."""
 
     name = "apptainer"
     as_task_user = True
 
     def command(self, container: Container) -> list[str]:
-        """The command line that runs a container in the foreground and ends with its exit code."""
+        """The command line that runs a container in the foreground and exits with its exit code."""
         return [
             self.name,
             "exec",
-            # Neither the variables, nor the home directory, nor /tmp of whom it runs as.
+            # Do not pass on the user's variables, home directory or /tmp.
             "--cleanenv",
             "--contain",
             "--no-home",
@@ -37,23 +37,23 @@ class Apptainer:
         ]
 
     def end_command(self, name: str) -> list[str]:
-        """Nothing: the shim ends what is below it."""
+        """Empty: the shim ends the processes below it."""
         return []
 
     def look_command(self, image: str) -> list[str]:
-        """Nothing: images are fetched by the command itself, into the cache of whom it runs as."""
+        """Empty: the run command itself fetches images, into the user's cache."""
         return []
 
     def pull_command(self, image: str, credentials: Path | None) -> list[str]:
-        """Nothing, likewise."""
+        """Empty: the run command itself fetches images."""
         return []
 
     def list_command(self, label: str) -> list[str]:
-        """Nothing: what there is are processes."""
+        """Empty: there are no containers besides the processes."""
         return []
 
     def secrets(self, container: Container) -> dict[str, str]:
-        """The registry's credentials, which it takes from its environment alone."""
+        """The registry's credentials, which Apptainer only takes from its environment."""
         registry = container.registry
         if registry is None:
             return {}
@@ -61,7 +61,7 @@ class Apptainer:
         return {f"APPTAINER_DOCKER_{name}": value for name, value in secrets.items() if value}
 
     def unmet(self, container: Container) -> list[str]:
-        """Containers share the host's network and its shared memory."""
+        """Reports that containers share the host's network, and which credentials are not used."""
         problems = []
         if container.network != "host":
             problems.append("apptainer has no networks of its own: the task shares that of its host")
@@ -71,7 +71,7 @@ class Apptainer:
 
 
 def reference(image: str) -> str:
-    """An image in Apptainer's words: a file as it is, any other name as that of a Docker image.
+    """An image in Apptainer's syntax: a file unchanged, any other name as a Docker image.
 
     Example: `reference("pytorch/pytorch")` is `docker://pytorch/pytorch`.
     """

@@ -1,4 +1,4 @@
-"""What a configuration asks of containers, and what of it this worker gives."""
+"""What a configuration requests of containers, and what of it this worker permits."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from worker.launchers.engine import Mount, Refused, Registry
 from worker.settings import WorkerSettings
 
 IMAGE = re.compile(r"[A-Za-z0-9/][A-Za-z0-9._/:@+-]*")
-"""No name of an image may be taken for an option of the engine."""
+"""No image name may be mistaken for an option of the engine."""
 CAPABILITY = re.compile(r"[A-Z_]+")
 PROPAGATIONS = ("", "private", "rprivate", "shared", "rshared", "slave", "rslave")
 SHM_BYTES = 4 << 30
-"""As in 0.25, where a configuration says nothing: with Docker's own 64 MiB loaders of data fail."""
+"""The default of 0.25 for configurations that set none. Data loaders fail with Docker's own 64 MiB."""
 PLATFORMS_OWN = ("CHECKPOINT_GC", "TENSORBOARD")
-"""Tasks that run the platform's programs: always plain processes, with the worker's interpreter."""
+"""Tasks that run the platform's programs. They are always plain processes with the worker's interpreter."""
 SHARED_FS = "/determined_shared_fs"
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What the configuration of a task says of its container."""
+    """What a task's configuration says about its container."""
 
     image: str
-    """Empty where it names none."""
+    """Empty if it names none."""
     force_pull: bool
     registry: Registry | None
     mounts: tuple[Mount, ...]
@@ -50,9 +50,9 @@ class Asked:
 
 
 def asked(config: Mapping[str, Any], slots: Sequence[Slot], workdir: str) -> Asked:
-    """Read a configuration, with its secrets in the clear; `slots` say for which kind of device.
+    """Read a configuration with its secrets decrypted. `slots` determine the kind of device.
 
-    Raises `Refused` for one that nobody has checked, as those of commands, and that makes no sense.
+    Raises `Refused` for an invalid configuration; those of commands have not been checked before.
 
     Example: `asked({"environment": {"image": {"cpu": "debian:12"}}}, slots, "/cwd").image` is `debian:12`.
     """
@@ -81,16 +81,16 @@ def _asked(config: Mapping[str, Any], slots: Sequence[Slot], workdir: str) -> As
 
 
 def image_of(images: Any, slots: Sequence[Slot]) -> str:
-    """The image that is named for the kind of slots at hand; empty where that is the default one."""
+    """The image named for the kind of slots at hand; "" for the default one."""
     kind = "cuda" if any(slot.kind == "cuda" for slot in slots) else "cpu"
     named = images if isinstance(images, str) else (images or {}).get(kind) or ""
     return "" if named in DEFAULT_IMAGES.values() else str(named)
 
 
 def not_used(config: Mapping[str, Any], slots: Sequence[Slot], workdir: str) -> list[str]:
-    """What a worker that starts plain processes does not do of a configuration, in words for the user.
+    """What a worker that starts plain processes ignores in a configuration, in words for the user.
 
-    It starts them in any case, also where nobody can tell what is asked for.
+    The worker starts the task in any case, even if the request cannot be read.
     """
     try:
         wanted = asked(config, slots, workdir)
@@ -112,14 +112,14 @@ def not_used(config: Mapping[str, Any], slots: Sequence[Slot], workdir: str) -> 
 
 
 def check_image(image: str) -> str:
-    """The name of an image, if it can be one; raises `Refused`."""
+    """Return the name of an image if it is valid. Raises `Refused`."""
     if not IMAGE.fullmatch(image):
         raise Refused(f"environment.image: {image!r} is no name of an image")
     return image
 
 
 def check_capabilities(wanted: Asked, settings: WorkerSettings) -> None:
-    """Raise `Refused` for what the operator has not allowed."""
+    """Raise `Refused` for capabilities that the operator has not allowed."""
     allowed = settings.worker_capabilities.upper().replace(",", " ").split()
     for name in wanted.add_capabilities:
         if name.upper() not in allowed:
@@ -133,10 +133,10 @@ def check_capabilities(wanted: Asked, settings: WorkerSettings) -> None:
 
 
 def check_mount(mount: Mount, settings: WorkerSettings, account: Account | None) -> Mount:
-    """A mount with its source resolved, if it lies where the operator lets tasks mount; raises `Refused`.
+    """Return a mount with its source resolved, if the operator lets tasks mount it. Raises `Refused`.
 
-    An engine mounts with the rights of root, past parents that are closed to the task's user: so that user
-    must be able to come there without a container, too.
+    An engine mounts as root, even below folders that are closed to the task's user. So that user must be able
+    to reach the source without a container, too.
     """
     roots = [os.path.realpath(root) for root in split(settings.worker_mount_roots)]
     source = os.path.realpath(mount.source)
@@ -160,9 +160,9 @@ def check_mount(mount: Mount, settings: WorkerSettings, account: Account | None)
 
 
 def storage_mounts(storage: Mapping[str, Any] | None) -> list[Mount]:
-    """The folder of a checkpoint storage: where the host has it, and where 0.25 had it in containers.
+    """Mounts for the checkpoint storage: at its path on the host, and where 0.25 had it in containers.
 
-    The caller has tried that storage as the task's user.
+    The caller has already tried this storage as the task's user.
     """
     kind, folder = (storage or {}).get("type"), ""
     if storage is not None and kind in ("shared_fs", "directory"):
@@ -173,7 +173,7 @@ def storage_mounts(storage: Mapping[str, Any] | None) -> list[Mount]:
 
 
 def run_mounts(home: Path, info_dir: Path, workdir: Path) -> list[Mount]:
-    """The folders of the run: where the host has them, and where 0.25 had them in containers."""
+    """Mounts for the run's folders: at their paths on the host, and where 0.25 had them in containers."""
     own = [Mount(str(path), str(path)) for path in (workdir, info_dir, home / "model") if path.exists()]
     return [
         *own,
@@ -183,12 +183,12 @@ def run_mounts(home: Path, info_dir: Path, workdir: Path) -> list[Mount]:
 
 
 def operators_words(settings: WorkerSettings) -> tuple[str, ...]:
-    """The operator's own options for the engine, as a shell would read them; raises ValueError."""
+    """The operator's additional options for the engine, split as a shell would. Raises `ValueError`."""
     return tuple(shlex.split(settings.worker_container_options))
 
 
 def _mount(entry: Mapping[str, Any], workdir: str) -> Mount:
-    # A relative path is one in the working directory, as in 0.25.
+    # A relative path is relative to the working directory, as in 0.25.
     target = posixpath.normpath(posixpath.join(workdir, entry["container_path"]))
     propagation = entry.get("propagation") or ""
     return Mount(entry["host_path"], target, bool(entry.get("read_only")), propagation)

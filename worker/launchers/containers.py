@@ -1,4 +1,4 @@
-"""The containers of one worker's tasks: each laid out for the shim, and what is left of it removed."""
+"""Prepares the containers of one worker's tasks for the shim, and removes what is left of them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ log = structlog.get_logger()
 
 
 class Image(msgspec.Struct, frozen=True):
-    """What must be here before a run starts; kept in its folder, as its worker may be killed before."""
+    """An image that must be present before a run starts.
+
+    Kept in the run's folder, in case its worker is killed.
+    """
 
     name: str
     force_pull: bool = False
@@ -49,11 +52,11 @@ class Laid(msgspec.Struct, frozen=True, kw_only=True):
     end: process.End | None
     run_as: process.RunAs | None
     notices: list[str]
-    """What the container does not get of what was asked for, in words for the user."""
+    """Requests that the container does not get, in words for the user."""
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """A task that is ready but for its container."""
+    """A task that is ready except for its container."""
 
     allocation_id: str
     argv: Sequence[str]
@@ -67,10 +70,10 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Containers:
-    """Those of one worker."""
+    """The containers of one worker."""
 
     def __init__(self, engine: Engine, settings: WorkerSettings, instance: str, roots: Roots) -> None:
-        """`instance` tells the containers of this worker from those of others on the host."""
+        """`instance` distinguishes this worker's containers from those of others on the host."""
         self._engine = engine
         self._settings = settings
         self._instance = instance
@@ -78,14 +81,14 @@ class Containers:
         self._words = asked.operators_words(settings)
 
     def lay_out(self, run_dir: Path, task: Task, wanted: asked.Asked) -> Laid:
-        """Write down what a run needs of its container; raises `Refused`, or OSError from the disk."""
+        """Write down what a run needs for its container. Raises `Refused`, or `OSError` from the disk."""
         unset = inside.write_variables(task.info_dir, task.variables)
         container = self._container(run_dir, task, wanted)
         image = Image(container.image, wanted.force_pull, wanted.registry)
         if self._engine.look_command(container.image):
             write_whole(run_dir / FILE, msgspec.json.encode(image), lasting=False)
         environment = cli_environment(os.environ)
-        # By these a run is known on the host, whoever started it.
+        # These identify a run on the host, whatever started it.
         ports_by_name = dict(zip(PORTS, map(str, task.ports.all()), strict=True))
         ports_by_name[process.INFO_DIR] = str(task.info_dir)
         ending = self._engine.end_command(container.name)
@@ -135,16 +138,17 @@ class Containers:
 
         storage = asked.storage_mounts(task.storage)
         if task.storage is not None and storage and not is_within(task.storage, self._roots):
-            # A `directory` in no root is one of the container: `bind_mounts` decides what lies behind it.
+            # A `directory` storage outside all roots is inside the container: `bind_mounts` decide what is
+            # behind it.
             storage = [] if task.storage["type"] == "directory" else [check(mount) for mount in storage]
         home = task.workdir.parent
         own = asked.run_mounts(home, task.info_dir, task.workdir)
         every = [*own, *storage, *(check(mount) for mount in wanted.mounts)]
-        # No two at one place: engines refuse that, and what the user asks for comes last.
+        # Only one mount per target, which engines require. The user's mounts come last and win.
         return list({mount.target: mount for mount in every}.values())
 
     def clear_all_but(self, allocations: Collection[str]) -> None:
-        """End and remove containers of this worker's that belong to no run any more. Blocks."""
+        """End and remove this worker's containers that belong to no run any more. Blocks."""
         command = self._engine.list_command(f"{LABEL}={self._instance}")
         if not command:
             return
@@ -159,9 +163,9 @@ class Containers:
 
 
 def personal(account: Account | None, workdir: Path) -> dict[str, str]:
-    """What a task in a container starts from, in place of its worker's environment: who it is, and a home.
+    """The environment of a task in a container, in place of the worker's: the user's name and a home.
 
-    No image has these users, and libraries ask for the name of who they run as.
+    Images do not know these users, and libraries ask for the name of the user they run as.
     """
     if account is not None:
         name = account.name
@@ -179,7 +183,7 @@ def _home(account: Account | None, task: Task) -> dict[str, str]:
 
 
 def check_launcher(settings: WorkerSettings) -> None:
-    """Raise `BadLauncher` for settings by which no task could ever start."""
+    """Raise `BadLauncher` for settings with which no task could ever start."""
     engine = engine_named(settings.worker_launcher)
     try:
         asked.operators_words(settings)

@@ -1,4 +1,4 @@
-"""What every container engine is asked for, in no engine's words."""
+"""The interface of container engines, independent of any engine's syntax."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ _CLI_PREFIXES = ("DOCKER_", "CONTAINER_", "CONTAINERS_", "PODMAN_", "APPTAINER_"
 
 
 class Refused(Exception):
-    """A task asks for what this worker does not give to containers; the text says what to do."""
+    """A task requests something that this worker does not permit for containers; the text says what to do."""
 
 
 class Mount(msgspec.Struct, frozen=True):
-    """A folder or file of the host, and where the container has it."""
+    """A file or folder of the host, and its path in the container."""
 
     source: str
     target: str
     read_only: bool = False
     propagation: str = ""
-    """As `bind_mounts` of a configuration says it; empty for the engine's own."""
+    """As in `bind_mounts` of a configuration; empty for the engine's default."""
 
 
 class Registry(msgspec.Struct, frozen=True):
-    """Credentials of an image registry: secrets, that no command line may hold."""
+    """Credentials of an image registry. They are secret, so no command line may contain them."""
 
     username: str = ""
     password: str = ""
@@ -43,11 +43,11 @@ class Container(msgspec.Struct, frozen=True, kw_only=True):
     """One container of one run."""
 
     name: str
-    """No other container of the host has it."""
+    """Unique on the host."""
     labels: Mapping[str, str]
     image: str
     argv: tuple[str, ...]
-    """In the container; the image's own entrypoint is not used."""
+    """In the container. The image's own entrypoint is not used."""
     workdir: str
     mounts: tuple[Mount, ...]
     uid: int
@@ -56,59 +56,67 @@ class Container(msgspec.Struct, frozen=True, kw_only=True):
     """UUIDs of the GPUs that it may use."""
     shm_bytes: int
     ports: tuple[int, ...] = ()
-    """That others must reach; where it has the host's network they are open anyway."""
+    """Ports that others must reach. With the host's network they are open anyway."""
     network: str = "host"
     add_capabilities: tuple[str, ...] = ()
     drop_capabilities: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
-    """The operator's own words for the engine."""
+    """The operator's additional options for the engine."""
     id_file: str
-    """Where the engine writes the container's id, where it does."""
+    """Where the engine writes the container's id, if it does."""
     force_pull: bool = False
     registry: Registry | None = None
 
 
 class Engine(Protocol):
-    """A program that runs containers, by its command line."""
+    """A program that runs containers, used through its command line."""
 
     name: str
     as_task_user: bool
-    """Whether the program itself runs as the task's user. Otherwise it runs as the worker's own, and is told
-    the user."""
+    """Whether the program itself runs as the task's user.
+
+    Otherwise it runs as the worker's user and is told the task's user.
+    """
 
     def command(self, container: Container) -> list[str]:
-        """The command line that runs a container in the foreground and ends with its exit code."""
+        """The command line that runs a container in the foreground and exits with its exit code."""
         ...
 
     def end_command(self, name: str) -> list[str]:
-        """What ends a container and removes it, whatever its state; empty where it ends with the command."""
+        """The command that ends and removes a container in any state; empty if it ends with `command`."""
         ...
 
     def look_command(self, image: str) -> list[str]:
-        """What succeeds where an image is here; empty where images are fetched by the command itself."""
+        """The command that succeeds if an image is present; empty if `command` fetches images itself."""
         ...
 
     def pull_command(self, image: str, credentials: Path | None) -> list[str]:
-        """What fetches an image; `credentials` is a folder with a `config.json` for registries."""
+        """The command that fetches an image.
+
+        `credentials` is a folder with a `config.json` for registries.
+        """
         ...
 
     def list_command(self, label: str) -> list[str]:
-        """What prints the names of all containers with a label, a line each; empty where that cannot be."""
+        """The command that prints the names of all containers with a label, one per line.
+
+        Empty if impossible.
+        """
         ...
 
     def secrets(self, container: Container) -> dict[str, str]:
-        """Variables of the command itself, beside those of `cli_environment`."""
+        """Environment variables for the command itself, in addition to `cli_environment`."""
         ...
 
     def unmet(self, container: Container) -> list[str]:
-        """What the engine cannot do of what a container asks for, in words for the user."""
+        """Requests of a container that the engine cannot fulfil, in words for the user."""
         ...
 
 
 def cli_environment(inherited: Mapping[str, str]) -> dict[str, str]:
-    """The environment of an engine's program: the operator's, and nothing that a user may choose.
+    """The environment for an engine's program: only the operator's variables, none that a user may choose.
 
-    The program has the rights of the worker: a user's `LD_PRELOAD` or `DOCKER_HOST` must never reach it.
+    The program has the worker's rights, so a user's `LD_PRELOAD` or `DOCKER_HOST` must never reach it.
     """
     passed = {
         name: value

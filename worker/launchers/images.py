@@ -1,4 +1,4 @@
-"""Fetches the image of a run before it starts, so that what fails there is no failure of its command."""
+"""Fetches the image of a run before it starts, so that a failure to fetch is not a failure of its command."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ LONGEST = 500
 
 
 class CannotFetch(Exception):
-    """An image is not here and cannot be fetched; the text is for the user."""
+    """An image is not present and cannot be fetched; the text is for the user."""
 
 
 async def fetch(engine: Engine, run_dir: Path, say: Callable[[str], Awaitable[None]]) -> None:
-    """Have the image of a run on this host; `say` tells the user that it takes a while. May be cancelled.
+    """Make sure that the image of a run is on this host. May be cancelled and repeated.
 
-    Asked again, it looks again. Raises `CannotFetch`.
+    `say` tells the user that fetching takes a while. Raises `CannotFetch`.
     """
     try:
         image = msgspec.json.decode((run_dir / FILE).read_bytes(), type=Image)
@@ -49,7 +49,7 @@ async def fetch(engine: Engine, run_dir: Path, say: Callable[[str], Awaitable[No
 
 
 async def _run(command: Sequence[str]) -> tuple[int, str]:
-    """Exit code, and the end of what it said of a failure."""
+    """Exit code, and the end of the error output if it failed."""
     try:
         process = await subprocesses.start(
             *command,
@@ -70,7 +70,7 @@ async def _run(command: Sequence[str]) -> tuple[int, str]:
 
 
 def _write(folder: Path, image: Image) -> Path:
-    """A `config.json` with the credentials, for the engine alone and for as long as it pulls."""
+    """Write a `config.json` with the credentials, which only the engine reads, and only while it pulls."""
     folder.mkdir(mode=0o700, exist_ok=True)
     content = {"auths": {server_of(image): entry(image.registry or Registry())}}
     write_whole(folder / "config.json", msgspec.json.encode(content), lasting=False)
@@ -78,9 +78,9 @@ def _write(folder: Path, image: Image) -> Path:
 
 
 def server_of(image: Image) -> str:
-    """The registry that credentials are for: the one that is named, else the image's own.
+    """The registry that credentials are for: the named one, else the image's own.
 
-    Example: that of `registry.lan:5000/team/train:3` is `registry.lan:5000`.
+    Example: for `registry.lan:5000/team/train:3` it is `registry.lan:5000`.
     """
     if image.registry is not None and image.registry.serveraddress:
         return image.registry.serveraddress
@@ -90,7 +90,7 @@ def server_of(image: Image) -> str:
 
 
 def entry(registry: Registry) -> dict[str, str]:
-    """Credentials as engines read them from their configuration."""
+    """Credentials in the format of the engines' configuration files."""
     pair = f"{registry.username}:{registry.password}".encode()
     auth = registry.auth or (base64.b64encode(pair).decode() if registry.username else "")
     fields = {"auth": auth, "identitytoken": registry.identitytoken, "registrytoken": registry.registrytoken}

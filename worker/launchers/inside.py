@@ -1,9 +1,9 @@
-"""What a command needs inside of its container: its variables and its startup hook.
+"""Passes variables and the startup hook to a command inside its container.
 
-Variables are secrets among others, of any length and with line breaks: neither a command line nor an engine's
-file of variables can carry them, and the environment of the engine's program must not, as it has other rights
-than the task. So they are a file of the task's own, that a shell in the container reads. Every image that
-trains has a shell.
+Some variables are secrets, of any length and with line breaks. Neither a command line nor an engine's
+variables file can carry them, and they must not be in the environment of the engine's program, which has
+other rights than the task. So they are written to a file of the task that a shell in the container reads.
+Every image used for training has a shell.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _READ = '. "$0" && exec "$@"'
 
 
 def write_variables(info_dir: Path, variables: Mapping[str, str]) -> list[str]:
-    """Write the variables for the task alone; returns the names that no shell can export."""
+    """Write the variables to a file for the task only. Returns the names that a shell cannot export."""
     fit = {name: value for name, value in variables.items() if NAME.fullmatch(name)}
     text = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in fit.items())
     path = info_dir / FILE
@@ -31,7 +31,7 @@ def write_variables(info_dir: Path, variables: Mapping[str, str]) -> list[str]:
 
 
 def with_variables(argv: Sequence[str], info_dir: Path) -> tuple[str, ...]:
-    """A command after its variables are set.
+    """A command line that sets the variables and then runs the command.
 
     Example: `with_variables(["python3", "train.py"], Path("/info"))` begins with `sh -c`.
     """

@@ -1,4 +1,4 @@
-"""Docker and Podman: nearly the same words."""
+"""Docker and Podman, which have nearly the same command line."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ ROOT = 0
 
 
 class Docker:
-    """`docker`: a daemon runs the container, and who may ask it is as good as root on the host."""
+    """`docker`: a daemon runs the container; access to it is as good as root on the host."""
 
     name = "docker"
     as_task_user = False
 
     def command(self, container: Container) -> list[str]:
-        """The command line that runs a container in the foreground and ends with its exit code."""
+        """The command line that runs a container in the foreground and exits with its exit code."""
         entry, *arguments = container.argv
         return [
             self.name,
@@ -28,7 +28,8 @@ class Docker:
             *("--name", container.name),
             *(word for item in container.labels.items() for word in ("--label", "=".join(item))),
             *("--cidfile", container.id_file),
-            # Pulled before, where a failure is no failure of the run. What it prints is in the shim's spool.
+            # The image was pulled before, where a failure does not count as the run's. The shim's spool has
+            # the output.
             "--pull=never",
             "--log-driver=none",
             *("--user", f"{container.uid}:{container.gid}"),
@@ -45,34 +46,34 @@ class Docker:
         ]
 
     def end_command(self, name: str) -> list[str]:
-        """What ends a container and removes it, whatever its state."""
+        """The command that ends and removes a container in any state."""
         return [self.name, "rm", "--force", name]
 
     def look_command(self, image: str) -> list[str]:
-        """What succeeds where an image is here."""
+        """The command that succeeds if an image is present."""
         return [self.name, "image", "inspect", image]
 
     def pull_command(self, image: str, credentials: Path | None) -> list[str]:
-        """What fetches an image."""
+        """The command that fetches an image."""
         config = [] if credentials is None else ["--config", str(credentials)]
         return [self.name, *config, "pull", "--quiet", image]
 
     def list_command(self, label: str) -> list[str]:
-        """What prints the names of all containers with a label."""
+        """The command that prints the names of all containers with a label."""
         return [self.name, "ps", "--all", "--filter", f"label={label}", "--format", "{{.Names}}"]
 
     def secrets(self, container: Container) -> dict[str, str]:
-        """None: registries are asked before the run."""
+        """Empty: registries are only accessed before the run."""
         return {}
 
     def unmet(self, container: Container) -> list[str]:
-        """Nothing that this engine cannot do."""
+        """Empty: this engine can do everything that can be requested."""
         return []
 
     def _rights(self, container: Container) -> list[str]:
         added = [f"--cap-add={name}" for name in container.add_capabilities]
         dropped = [f"--cap-drop={name}" for name in container.drop_capabilities]
-        # As without a container: no program with a set-user-id bit makes a user more than it is.
+        # As without a container: set-user-id programs give a user no additional rights.
         fixed = ["--security-opt=no-new-privileges"] if container.uid != ROOT and not added else []
         return [*fixed, *added, *dropped]
 
@@ -81,7 +82,7 @@ class Docker:
         return [f"--network={container.network}", *(f"--publish={port}:{port}" for port in published)]
 
     def _gpus(self, uuids: tuple[str, ...]) -> list[str]:
-        # Quoted, as the value is read as comma-separated fields.
+        # Quoted, because the value is parsed as comma-separated fields.
         return ["--gpus", '"device=' + ",".join(uuids) + '"'] if uuids else []
 
 
@@ -91,16 +92,16 @@ class Podman(Docker):
     name = "podman"
 
     def end_command(self, name: str) -> list[str]:
-        """What ends a container at once and removes it, whatever its state."""
+        """The command that ends a container at once and removes it, in any state."""
         return [self.name, "rm", "--force", "--ignore", "--time=0", name]
 
     def pull_command(self, image: str, credentials: Path | None) -> list[str]:
-        """What fetches an image."""
+        """The command that fetches an image."""
         file = [] if credentials is None else ["--authfile", str(credentials / "config.json")]
         return [self.name, "pull", "--quiet", *file, image]
 
     def _rights(self, container: Container) -> list[str]:
-        # Without root, files of the worker's user are that user's inside, too.
+        # Without root, files of the worker's user belong to that user inside the container, too.
         own = [] if os.geteuid() == ROOT else ["--userns=keep-id"]
         return [*own, *super()._rights(container)]
 
@@ -109,7 +110,7 @@ class Podman(Docker):
 
 
 def _mount(mount: Mount) -> str:
-    """The value of `--mount`: comma-separated fields, quoted where a path has a comma."""
+    """The value of `--mount`: comma-separated fields, quoted if a path contains a comma."""
     fields = ["type=bind", f"source={mount.source}", f"target={mount.target}"]
     if mount.read_only:
         fields.append("readonly")
