@@ -28,8 +28,9 @@ class Contact:
     """Keeps the file up to date while there is contact."""
 
     def __init__(self, current: Callable[[], Awaitable[bool]], note: Callable[[float], None]) -> None:
-        """`current` asks whether all orders were acted on and may take any time; `note` records seconds since
-        boot.
+        """`current` asks whether all orders were acted on. `note` records seconds since boot.
+
+        `current` may take any time.
         """
         self._is_current = current
         self._note = note

@@ -1,1 +1,1 @@
-"""Decides which trials exist, how far each trains, and in which state experiments and trials are."""
+"""Decides which trials exist, how far each trains, and the states of experiments and trials."""

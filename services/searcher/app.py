@@ -1,4 +1,4 @@
-"""The searcher, joined from its parts."""
+"""Assembles the searcher service."""
 
 from __future__ import annotations
 

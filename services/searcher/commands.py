@@ -1,4 +1,4 @@
-"""What may be asked of the searcher: one function per command, checked against the folded state."""
+"""Commands that the searcher accepts, one function each, checked against the folded state."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from services.searcher.unmanaged import (
 
 
 def create_experiment(state: State, command: CreateExperiment, call: Call) -> Ruling:
-    """Accept a completed configuration. The same `request_key` again answers with the first experiment."""
+    """Accept a completed configuration. Repeating a `request_key` returns the first experiment."""
     known = state.request_keys.get(command.request_key) if command.request_key else None
     if known is not None:
         return Ruling(value=known.id)
@@ -73,13 +73,13 @@ def create_experiment(state: State, command: CreateExperiment, call: Call) -> Ru
 
 
 def _check_pool(state: State, command: CreateExperiment) -> None:
-    """Raises `Refused` for a pool that is bound to other workspaces."""
+    """Raise `Refused` for a pool that is bound to other workspaces."""
     space = workspace_of(state, command.project_id)
     check_pool(state, command.config["resources"]["resource_pool"] or "default", space, name_of(state, space))
 
 
 def _check_search(config: dict[str, Any]) -> None:
-    """Raises `Refused` for a search that cannot begin."""
+    """Raise `Refused` for a search that cannot begin."""
     try:
         start(config["searcher"], config["hyperparameters"], config["reproducibility"]["experiment_seed"])
     except MethodError as error:
@@ -89,7 +89,10 @@ def _check_search(config: dict[str, Any]) -> None:
 
 
 def change_experiment(state: State, command: ChangeExperiment, call: Call) -> Ruling:
-    """A person's wish (scheduling spec, 8.2); what is so already is a success without effect."""
+    """Change an experiment's state on a user's request (scheduling spec, 8.2).
+
+    Does nothing if it is already so.
+    """
     experiment = state.experiments.get(command.experiment_id)
     if experiment is None:
         raise not_found("experiment", command.experiment_id)
@@ -180,7 +183,7 @@ def _refuse_unless_open(experiment: Experiment) -> None:
 
 
 def revise_experiment(state: State, command: ReviseExperiment, call: Call) -> Ruling:
-    """Change live fields. Whether the values fit was checked by whoever holds the configuration."""
+    """Change fields of a live experiment. The owner of the configuration has already checked the values."""
     experiment = state.experiments.get(command.experiment_id)
     if experiment is None:
         raise not_found("experiment", command.experiment_id)
@@ -191,7 +194,7 @@ def revise_experiment(state: State, command: ReviseExperiment, call: Call) -> Ru
 
 
 def kill_trial(state: State, command: KillTrial, call: Call) -> Ruling:
-    """End one trial; it ends CANCELED. A trial that is over stays as it is."""
+    """Cancel one trial. Does nothing if the trial is over."""
     trial = state.trials.get(command.trial_id)
     if trial is None:
         raise not_found("trial", command.trial_id)

@@ -1,4 +1,4 @@
-"""Posts of a user's own search method: taken whole, or refused whole (searchers spec, section 8)."""
+"""Posts from a user's own search method, each accepted or refused as a whole (searchers spec, section 8)."""
 
 from __future__ import annotations
 
@@ -29,11 +29,14 @@ from services.searcher.methods.custom import CustomSearch, Queued
 
 MOST_EVENTS = 2000
 MOST_BYTES = 2 * 1024 * 1024
-"""Of one answer, which must fit into one message; who has answered these events is given the next."""
+"""Maximum size of one answer, so that it fits into one message.
+
+Answering these events reveals the next ones.
+"""
 
 
 def post_operations(state: State, command: PostOperations, call: Call) -> Ruling:
-    """Take what was posted for an event; the event, and those before it, are answered with that."""
+    """Accept the operations posted for an event. They answer this event and all earlier ones."""
     experiment, method = _custom(state, command.experiment_id)
     if experiment.state in OVER or experiment.state in STOPPING:
         raise precondition(f"experiment in incompatible state {experiment.state}")
@@ -56,7 +59,7 @@ def post_operations(state: State, command: PostOperations, call: Call) -> Ruling
 
 
 def searcher_events(state: State, query: SearcherEvents) -> dict[str, Any]:
-    """The state of the experiment and the oldest of the events that wait for an answer."""
+    """The state of the experiment and the oldest unanswered events."""
     experiment, method = _custom(state, query.experiment_id)
     events: list[Queued] = []
     left = MOST_BYTES
@@ -79,7 +82,7 @@ def _custom(state: State, experiment_id: int) -> tuple[Experiment, CustomSearch]
 
 
 class _Check:
-    """Looks at operations in order, as if those before had been carried out."""
+    """Checks operations in order, each as if the previous ones had been executed."""
 
     def __init__(self, state: State, experiment_id: int) -> None:
         self._state = state
@@ -90,7 +93,7 @@ class _Check:
         self._shut = False
 
     def see(self, operation: CustomOperation) -> None:
-        """Raises `Refused` for what cannot be carried out."""
+        """Raise `Refused` for an operation that cannot be executed."""
         if self._shut and not isinstance(operation, SetProgress):
             raise invalid("shut_down must be the last operation of a post, but for set_searcher_progress")
         match operation:

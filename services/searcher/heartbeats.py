@@ -1,7 +1,7 @@
-"""Listens for signs of life of scripts outside of the cluster; reports who fell silent, and who is back.
+"""Listens for heartbeats of scripts outside the cluster, and reports silent scripts and returning ones.
 
-Signs of life are no events: the log would grow by them for as long as a script lives. Only that one was
-taken for lost, or is back, changes anything; that is commanded from here, and decided by the log alone.
+Heartbeats are not events: the log would grow for as long as a script lives. Only declaring a script lost, or
+finding it again, changes anything; this module sends commands for that, and the log decides.
 """
 
 from __future__ import annotations
@@ -23,40 +23,44 @@ from services.searcher.unmanaged import ReportScriptHeard, ReportScriptSilent
 
 LOOK_EVERY_S = 2.0
 GAP_S = 60.0
-"""Between two looks; after more this process stood still. Patience with scripts is minutes."""
+"""Maximum time between two looks, in seconds.
+
+After a longer gap this process was suspended. Scripts have minutes.
+"""
 WITHIN_S = 5.0
-"""A report that was not ruled on by then is about the past; so is a fold that has not come so far by then."""
+"""A report that was not ruled on within this time is outdated, as is a fold further behind, in seconds."""
 
 
 class Watch:
-    """When the script of each trial was last heard of, by this process's own clock."""
+    """When the script of each trial was last heard, by this process's own clock."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        """`clock` gives seconds, those that this host sleeps included."""
+        """`clock` returns seconds, including time that the host sleeps."""
         self._clock = clock
         self._heard: dict[int, tuple[int, float]] = {}
-        """By trial that the log waits for: the run that was heard last, and when."""
+        """Trial that the log waits for -> the run last heard, and when."""
         self._new: dict[int, int] = {}
-        """By trial that was heard and not looked at since: the run."""
+        """Trial heard since the last look -> run."""
         self._listening = Listening(GAP_S, clock())
 
     def begin_again(self, state: State) -> None:
-        """Nobody listened until now, or somebody else leads; what nobody waits for is forgotten."""
+        """Restart the measurement after a gap or a leader change, and forget trials that are not waited for."""
         self._listening.begin_again(self._clock())
         self._new.clear()
         self._forget(state)
 
     async def on_beat(self, message: Msg) -> None:
-        """A sign of life: `alive.<trial id>`, in it the run."""
+        """Handle a heartbeat: subject `alive.<trial id>`, payload the run."""
         trial_id, run = message.subject.rpartition(".")[2], message.data
         if trial_id.isdecimal() and run.isdigit():
             self._heard[int(trial_id)] = int(run), self._clock()
             self._new[int(trial_id)] = int(run)
 
     def silent(self, state: State, at: float) -> list[ReportScriptSilent]:
-        """Runs that are waited for and were not heard for their patience; asked at each look.
+        """Runs that are waited for and have been silent for longer than their patience. Call this at every
+        look.
 
-        `at` is the time of day: before the time that the log itself gives a run, nobody asks for it.
+        `at` is the time of day: a run is never reported before the due time in the log.
         """
         now = self._clock()
         self._listening.look(now)
@@ -74,7 +78,7 @@ class Watch:
         return at if heard == run else 0.0
 
     def heard_again(self, state: State) -> list[ReportScriptHeard]:
-        """Runs that were heard since the last look and are not waited for: each may count as lost."""
+        """Runs heard since the last look that are not waited for. Each may have been declared lost."""
         unexpected = {id: run for id, run in self._new.items() if id not in state.timers}
         some = dict(islice(unexpected.items(), AT_ONCE))
         self._new = {id: run for id, run in unexpected.items() if id not in some}
@@ -86,7 +90,7 @@ class Watch:
             del self._heard[id]
 
     def readings(self, state: State) -> Iterable[Reading]:
-        """How many runs outside of the cluster are waited for, and were heard by this process or not."""
+        """Number of runs outside the cluster that are waited for, by whether this process has heard them."""
         runs = [(id, state.trials[id].run) for _, id in state.silences]
         heard = sum(1 for id, run in runs if self._heard_at(id, run))
         counted = {("yes",): float(heard), ("no",): float(len(runs) - heard)}
@@ -95,7 +99,7 @@ class Watch:
 
 
 async def watch(parts: Parts) -> None:
-    """Report scripts that fall silent, and those that are back, for as long as this replica leads."""
+    """Report scripts that fall silent or return, while this replica leads."""
     listening = Watch(since_boot)
     parts.measures.read(lambda: listening.readings(parts.runner.state))
     await parts.connection.subscribe(subjects.alive("*"), cb=listening.on_beat)

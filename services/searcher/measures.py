@@ -1,4 +1,4 @@
-"""What operators see of the searcher's state."""
+"""Metrics of the searcher's state, for operators."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from services.searcher.domain import State
 
 
 def readings(state: State) -> Iterable[Reading]:
-    """How many experiments and trials are in which state."""
+    """Number of experiments and trials in each state."""
     for name, what in (("experiments", "Experiments by state"), ("trials", "Trials by state")):
         counted = {
             (key.removeprefix(f"{name} "),): tally.count

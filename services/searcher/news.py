@@ -1,7 +1,7 @@
-"""What the searcher tells scripts: their operations, and what others know of the trial's own experiment.
+"""Answers scripts: their operations, and what other services know about the trial's own experiment.
 
-The searcher knows which experiment a trial belongs to, whatever a script says. So questions to other
-owners go through it: it asks them about that experiment, and nothing else.
+The searcher knows which experiment a trial belongs to, regardless of what a script claims. So questions to
+other services go through it, and it asks only about that experiment.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from services.searcher.domain import State, Trial
 
 
 def operations(state: State, trial_id: int, ask: AskOperations) -> Operations | None:
-    """What a run was not told; None for nothing, and where the run is not known yet."""
+    """What a run has not been told yet; None if there is nothing new or the run is not known yet."""
     known = state.trials.get(trial_id)
     if known is None or known.run < ask.run:
         return None
     if known.run > ask.run:
         return None if ask.seen is not None and ask.seen.over else Operations(over=True)
     if known.announced_seq != known.seq:
-        # The next one is on its way.
+        # The next operation is about to be announced.
         return None
     found = Operations(known.seq, known.length, known.idled_seq)
     seen = ask.seen
@@ -33,7 +33,7 @@ def operations(state: State, trial_id: int, ask: AskOperations) -> Operations | 
 
 
 def say_operations(runner: Runner[State], news: News) -> Say:
-    """Answers whoever asks for operations."""
+    """Return the handler for scripts that ask for operations."""
 
     async def say(trial_id: int, ask: AskOperations) -> Operations | None:
         key = ("trials", trial_id)
@@ -43,7 +43,7 @@ def say_operations(runner: Runner[State], news: News) -> Say:
 
 
 def say_best(runner: Runner[State], asker: Asker) -> Say:
-    """Answers whoever asks for the best validation."""
+    """Return the handler for scripts that ask for the best validation."""
 
     async def say(trial_id: int, ask: AskBest) -> Any:
         trial = _known(runner.state, trial_id)
@@ -54,7 +54,7 @@ def say_best(runner: Runner[State], asker: Asker) -> Say:
 
 
 def say_metadata(runner: Runner[State], asker: Asker) -> Say:
-    """Answers whoever asks for the metadata of a checkpoint."""
+    """Return the handler for scripts that ask for a checkpoint's metadata."""
 
     async def say(trial_id: int, ask: AskMetadata) -> Any:
         trial = _known(runner.state, trial_id)

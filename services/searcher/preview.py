@@ -1,4 +1,4 @@
-"""What a search would do, played in a process of its own: thousands of trials take seconds."""
+"""Previews a search in a process of its own, because thousands of trials take seconds."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ PREVIEW = Job("services.searcher.preview:play", seconds=8)
 
 
 def play(given: dict[str, Any]) -> list[dict[str, Any]]:
-    """The answer to a question as it came."""
+    """Answer a query as it was received."""
     return preview_search(msgspec.convert(given, PreviewSearch))
 
 
 def preview_search(query: PreviewSearch) -> list[dict[str, Any]]:
-    """Play a search whose metrics say nothing; raises `Refused` for one that cannot be played."""
+    """Simulate a search with meaningless metrics. Raises `Refused` for one that cannot be simulated."""
     config = query.config
     if config["searcher"]["name"] == "custom":
         raise invalid(

@@ -1,4 +1,4 @@
-"""What the searcher answers from its folded state."""
+"""Queries that the searcher answers from its folded state."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from services.searcher.rungs import search_rungs
 
 
 def search_progress(state: State, query: SearchProgress) -> dict[str, float]:
-    """Progress, 0 to 1, of the experiments that exist; 1 once an experiment is complete."""
+    """Progress of the experiments that exist, 0 to 1. A completed experiment has 1."""
     known = [state.experiments[id] for id in query.experiment_ids if id in state.experiments]
     return {str(one.id): _progress(state, one) for one in known}
 
@@ -31,7 +31,7 @@ def _progress(state: State, experiment: Experiment) -> float:
 
 
 def search_state(state: State, query: SearchState) -> dict[str, Any]:
-    """One experiment whole: its record, its search and its trials in order; unmanaged ones have no search."""
+    """One experiment with its search and its trials in order. Unmanaged experiments have no search."""
     experiment = state.experiments.get(query.experiment_id)
     if experiment is None:
         raise not_found("experiment", query.experiment_id)

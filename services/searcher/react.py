@@ -1,7 +1,7 @@
-"""The searcher's rules: what its state calls for.
+"""The searcher's rules: which events its state calls for.
 
-For a trial, in this order: announce it, announce its operation, answer its completion, judge the run
-that ended, end it, ask for slots, take slots back. For an experiment: stop it, end it.
+For a trial, in this order: announce it, announce its operation, answer its completion, judge the run that
+ended, end it, request slots, reclaim slots. For an experiment: stop it, end it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OVERDUE = f"it reported invalid hyperparameters and still ran {GRACE_S:.0f} s la
 
 
 def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
-    """Events that one record calls for; none for a record at rest."""
+    """Return the events that a record calls for; empty if there is nothing to do."""
     kind, id = key
     if kind == "experiments" and id in state.experiments:
         return _experiment(state, state.experiments[id])
@@ -78,7 +78,7 @@ def _trial(known: State, trial: Trial) -> Sequence[Any]:
     if trial.exit is not None:
         verdict = judge(experiment, trial, state)
         again = isinstance(verdict, searcher.RunEnded) and state == "ACTIVE" and not trial.complete
-        # Together, so that nobody finds its share free for a moment.
+        # In one batch, so that its slots are never seen as free in between.
         return [*events, verdict, *([_request(experiment, trial)] if again else ())]
     if trial.allocation_id is not None:
         return [*events, *_stop(experiment, trial, state)]
@@ -92,7 +92,7 @@ def _trial(known: State, trial: Trial) -> Sequence[Any]:
 
 
 def _outside(experiment: Experiment, trial: Trial, state: Life) -> Sequence[Any]:
-    """A trial whose script runs elsewhere: somebody ends it, or nothing is heard of it."""
+    """A trial whose script runs elsewhere: end it if it was stopped or its script has gone silent."""
     if state in STOPPING:
         return [_end(trial, ENDS_IN[state], trial.reason or experiment.reason)]
     return [_end(trial, "ERROR", SILENT)] if trial.overdue else ()
@@ -175,7 +175,7 @@ def _stop(experiment: Experiment, trial: Trial, state: Life) -> Sequence[Any]:
 
 
 def _wish(experiment: Experiment, trial: Trial, state: Life) -> tuple[int, str]:
-    """What shall become of a trial's present run, and why."""
+    """What should happen to a trial's current run, and why."""
     reason = trial.reason or experiment.reason
     if trial.overdue:
         return DIE, OVERDUE
@@ -185,13 +185,13 @@ def _wish(experiment: Experiment, trial: Trial, state: Life) -> tuple[int, str]:
 
 
 def due(state: State) -> float | None:
-    """The earliest time at which a run that gave up must have left."""
+    """The earliest time by which a run that gave up must have exited."""
     first = state.due.first()
     return None if first is None else first[0]
 
 
 def expire(state: State, now: float) -> Sequence[Any]:
-    """Facts about such times that have come, the earliest first; the next few follow these."""
+    """Facts about due times that have come, earliest first. A later call returns the rest."""
     return [
         searcher.TrialOverdue(id, state.timers[id].run, due_at, OVERDUE)
         for due_at, id in islice(state.due.upto(now), AT_ONCE)

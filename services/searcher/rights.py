@@ -1,4 +1,4 @@
-"""Whose the things are that people command the searcher about."""
+"""Finds the owner of the objects that commands to the searcher are about."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from services.searcher.domain import State
 
 
 def directory(state: State) -> Directory:
-    """What a judge looks up."""
+    """Return the directory that the authorization check uses."""
 
     def find(kind: Kind, id: Any) -> Thing | int | None:
         trial = state.trials.get(id) if kind == "trial" else None

@@ -1,4 +1,4 @@
-"""A halving search as people look at it: who stands on which rung, and what became of them."""
+"""A halving search in the form shown to users: which trial is on which rung, and what became of it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from services.searcher.methods.protocol import WORST
 from services.searcher.methods.ranking import Entry
 
 MOST_ENTRIES = 2000
-"""Of one rung; an answer must fit into one message."""
+"""Maximum number of entries per rung, because an answer must fit into one message."""
 
 
 def search_rungs(state: State, query: SearchRungs) -> dict[str, Any]:
-    """The brackets of a search; raises `Refused` for an experiment that is not there."""
+    """The brackets of a search. Raises `Refused` if the experiment does not exist."""
     experiment = state.experiments.get(query.experiment_id)
     if experiment is None:
         raise not_found("experiment", query.experiment_id)
@@ -60,7 +60,7 @@ def _rungs(bracket: AshaSearch, find: Callable[[str], int | None]) -> list[dict[
 
 
 def _metric(bracket: AshaSearch, entry: Entry) -> float | None:
-    """As it was reported; None for a trial that gave none, which counts as the worst."""
+    """The metric as reported; None for a trial without one, which ranks as the worst."""
     if abs(entry.metric) == WORST:
         return None
     return entry.metric if bracket.smaller_is_better else -entry.metric

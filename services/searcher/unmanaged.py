@@ -1,7 +1,8 @@
-"""Experiments whose trials run outside of the cluster (REST spec, section 4).
+"""Experiments whose trials run outside the cluster (REST spec, section 4).
 
-Nothing searches and nothing is scheduled: scripts say that they run, that they live and how they ended. An
-experiment ends with the last of its trials, and goes on when one of them runs again or a new one comes.
+Nothing is searched or scheduled: scripts report that they run, that they are alive and how they ended. An
+experiment ends with the last of its trials, and continues when one of them runs again or a new one is
+created.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ AGAIN = "its script is heard again"
 
 
 class ReportScriptSilent(msgspec.Struct, frozen=True, tag="report_script_silent"):
-    """From the watch beside the searcher: nothing was heard of a trial's script for its patience."""
+    """Sent by the monitor beside the searcher: a trial's script was silent for longer than its patience."""
 
     trial_id: int
     run: int
@@ -36,7 +37,7 @@ class ReportScriptSilent(msgspec.Struct, frozen=True, tag="report_script_silent"
 
 
 def report_silent(state: State, command: ReportScriptSilent, call: Call) -> Ruling:
-    """Take a run for lost, unless it is over, or the log gives it more time."""
+    """Declare a run lost, unless it is over or the log gives it more time."""
     trial, timer = state.trials.get(command.trial_id), state.timers.get(command.trial_id)
     if trial is None or timer is None or not trial.patience_s:
         return Ruling()
@@ -47,7 +48,7 @@ def report_silent(state: State, command: ReportScriptSilent, call: Call) -> Ruli
 
 
 class ReportScriptHeard(msgspec.Struct, frozen=True, tag="report_script_heard"):
-    """From the same watch: a run gave a sign of life that nobody waited for."""
+    """Sent by the same monitor: a run that was not waited for has sent a heartbeat."""
 
     trial_id: int
     run: int
@@ -55,7 +56,7 @@ class ReportScriptHeard(msgspec.Struct, frozen=True, tag="report_script_heard"):
 
 
 def report_heard(state: State, command: ReportScriptHeard, call: Call) -> Ruling:
-    """Take a run up again that was taken for lost; any other sign of life changes nothing."""
+    """Resume a run that was declared lost. Any other heartbeat changes nothing."""
     trial = state.trials.get(command.trial_id)
     if trial is None or trial.run != command.run or not is_lost(trial):
         return Ruling()
@@ -63,7 +64,7 @@ def report_heard(state: State, command: ReportScriptHeard, call: Call) -> Ruling
 
 
 def create_trial(state: State, command: CreateTrial, call: Call) -> Ruling:
-    """Have a trial made; it is announced once it has its number."""
+    """Create a trial; it is announced once it has a number."""
     experiment = _experiment(state, command.experiment_id)
     if not ids.is_token(command.request_id):
         raise invalid(f"request id '{command.request_id}' must be letters, digits, '-' and '_'")
@@ -80,7 +81,7 @@ def create_trial(state: State, command: CreateTrial, call: Call) -> Ruling:
 
 
 def open_run(state: State, command: OpenRun, call: Call) -> Ruling:
-    """Begin a run; one that is still open is taken over by it."""
+    """Begin a run. It replaces a run that is still open."""
     trial = _trial(state, command.trial_id)
     if trial.run and not command.resume:
         raise precondition(
@@ -95,7 +96,7 @@ def open_run(state: State, command: OpenRun, call: Call) -> Ruling:
 
 
 def end_trial(state: State, command: EndTrial, call: Call) -> Ruling:
-    """End a trial as its script says; what is so already is a success without effect."""
+    """End a trial as its script reports. Does nothing if it has already ended this way."""
     trial = _trial(state, command.trial_id)
     if trial.state in TERMINAL and not is_lost(trial):
         if trial.state == command.state:
@@ -106,13 +107,13 @@ def end_trial(state: State, command: EndTrial, call: Call) -> Ruling:
     ended = searcher.TrialEnded(
         trial_id=trial.id, state=command.state, restarts=trial.restarts, reason=reason
     )
-    # Of a lost trial the experiment may have ended; it ends anew, with what is known now.
+    # The experiment of a lost trial may have ended; it then ends again, with the new outcome.
     over = experiment.state in TERMINAL
     return Ruling([*(_gone_on(experiment, reason) if over else ()), ended])
 
 
 def refuse_pause(experiment: Experiment) -> None:
-    """Raises `Refused` for an unmanaged experiment."""
+    """Raise `Refused` for an unmanaged experiment."""
     if experiment.unmanaged:
         raise precondition(
             f"experiment {experiment.id} is unmanaged: its scripts run outside of the cluster, which cannot "
@@ -121,7 +122,7 @@ def refuse_pause(experiment: Experiment) -> None:
 
 
 def take_up(state: State, trial: Trial) -> Sequence[Any]:
-    """Events for a trial that was taken for lost; none where its experiment is to be deleted."""
+    """Events that resume a lost trial; empty if its experiment is to be deleted."""
     experiment = state.experiments[trial.experiment_id]
     try:
         return [*_gone_on(experiment, AGAIN), _run(trial, trial.run, AGAIN)]
@@ -130,7 +131,7 @@ def take_up(state: State, trial: Trial) -> Sequence[Any]:
 
 
 def end_of_all(state: State, experiment: Experiment) -> Sequence[Any]:
-    """The end of an experiment without open trials, in the state that a search of those would end in."""
+    """The end of an experiment without open trials, in the state that a search with such trials would end in."""
     count = state.standing.count(experiment.id)
     if not count or state.standing.first(experiment.id, HEARD):
         return ()
@@ -145,7 +146,7 @@ def end_of_all(state: State, experiment: Experiment) -> Sequence[Any]:
 
 
 def progress(state: State, experiment: Experiment) -> float:
-    """How far its open trials are, 0 to 1, by the length that its configuration names."""
+    """Progress of its open trials, 0 to 1, relative to the configured length."""
     live = list(state.trials_of(experiment.id, *LIVE))
     if not live or not experiment.length:
         return 0.0
@@ -188,7 +189,7 @@ def _trial(state: State, id: int) -> Trial:
 
 
 def _gone_on(experiment: Experiment, reason: str) -> Sequence[Any]:
-    """What lets an experiment go on that has ended; raises `Refused` where it cannot."""
+    """The event that lets an ended experiment continue, if needed. Raises `Refused` if it cannot."""
     if experiment.state == "ACTIVE":
         return ()
     if experiment.state in TERMINAL:

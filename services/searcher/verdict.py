@@ -1,4 +1,4 @@
-"""What the end of a run means for its trial: the first rule that matches (scheduling spec, 8.3)."""
+"""What the end of a run means for its trial: the first matching rule applies (scheduling spec, 8.3)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EARLY_EXITS = {
 
 
 def judge(experiment: Experiment, trial: Trial, state: Life) -> searcher.TrialEnded | searcher.RunEnded:
-    """Judge `trial.exit`: the trial ends, or runs again when it is its turn."""
+    """Judge `trial.exit`: the trial ends, or will run again."""
     if trial.exit is None:
         raise ValueError(f"trial {trial.id} has no run to judge")
     outcome, why = trial.exit.outcome, trial.exit.reason

@@ -1,10 +1,10 @@
-"""`python -I -S worker/shim/__main__.py RUN_DIR`; see the package."""
+"""`python -I -S worker/shim/__main__.py RUN_DIR`; see the package docstring."""
 
 import os
 import sys
 
 if __name__ == "__main__":
-    # At the end: nothing that lies beside the package may come before the standard library.
+    # At the end of the path: nothing beside the package may shadow the standard library.
     sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..")))
     from worker.shim.life import main
 

@@ -1,4 +1,4 @@
-"""The command of a run, everything that comes of it, and its end."""
+"""The command of a run: starts it, finds everything it started, and ends it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from worker.shim.lines import Lines
 from worker.shim.spool import STDERR, STDOUT, Spool
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # `typing` itself would take a tenth of the start.
+if TYPE_CHECKING:  # Importing `typing` would take a tenth of the start time.
     from collections.abc import Callable
     from typing import Any, NoReturn
 
@@ -29,14 +29,14 @@ class CannotStart(Exception):
 
 
 class Became(BaseException):
-    """In the child: it is the command's process from here on, and nothing of the shim may go on in it."""
+    """Raised in the child: it is the command's process from here on and must run no more shim code."""
 
     def __init__(self, main: Any) -> None:
         self.main = main
 
 
 class Command:
-    """A started command. Everything below it is found again, also what leaves its group or session."""
+    """A started command. All its descendants are found, even those that leave its group or session."""
 
     def __init__(
         self,
@@ -46,17 +46,20 @@ class Command:
         run_as: dict[str, Any] | None = None,
         become: Callable[..., NoReturn] | None = None,
     ) -> None:
-        """`become` makes the child the command, and raises `Became` in it; by default it executes it."""
+        """`become` turns the child into the command and raises `Became` in it.
+
+        The default executes the command.
+        """
         self.status: int | None = None
-        """As waitpid gives it; None while the command runs."""
+        """As returned by waitpid; None while the command runs."""
         self.left_over = 0
-        """How many processes were still there when the command had ended."""
+        """How many processes still existed when the command had ended."""
         self.outputs: dict[int, tuple[int, Lines]] = {}
-        """Ends of pipes that may still bring output, with stream and line cutter."""
+        """Pipe ends that may still deliver output, each with its stream and line splitter."""
         self._asked: set[int] = set()
         self._kill_at: float | None = None
         self.killed = False
-        """Whether everything was told to end at once."""
+        """Whether everything was killed on request."""
         self._adopts = _adopt_orphans()
         self._change_user = _change_user(run_as)
         self.pid = self._spawn(argv, cwd, env, become or _become)
@@ -80,7 +83,7 @@ class Command:
         return pid
 
     def pump(self, fd: int, spool: Spool) -> bool:
-        """Move what there is from a pipe to the spool; returns False at its end."""
+        """Move available output from a pipe to the spool. Returns False at the end of the pipe."""
         stream, lines = self.outputs[fd]
         try:
             data = os.read(fd, READ_BYTES)
@@ -95,7 +98,7 @@ class Command:
         return True
 
     def finish_output(self, spool: Spool) -> None:
-        """Wait no longer for the end of the output."""
+        """Stop waiting for the end of the output."""
         for fd in list(self.outputs):
             self._close(fd, spool)
 
@@ -107,17 +110,17 @@ class Command:
         os.close(fd)
 
     def forward(self, number: int) -> None:
-        """Pass a signal on to the command alone."""
+        """Forward a signal to the command only."""
         if self.status is None:
             os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """End everything that came of the command, without grace."""
+        """Kill the command and everything it started, without a grace period."""
         self.killed, self._kill_at = True, time.monotonic()
         send(self._alive(), signal.SIGKILL)
 
     def reap(self) -> bool:
-        """Collect what has ended; returns whether children are left."""
+        """Reap ended children. Returns whether any children are left."""
         try:
             while True:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -129,11 +132,15 @@ class Command:
             return False
 
     def clean(self) -> bool:
-        """One step towards an empty tree after the command's end; True when it is reached, or given up."""
+        """One step of ending what the command left behind.
+
+        Returns True once nothing is left, or on giving up.
+        """
         if not self.reap() and self._adopts:
             return True
         left, now = self._alive(), time.monotonic()
-        # Who is told of children and sees none has looked while one of them was handing on its own.
+        # If this process does not adopt orphans, an empty list is reliable. If it does, an empty list may
+        # mean that a process was just being handed over.
         if not left and not self._adopts:
             return True
         self.left_over = max(self.left_over, len(left))
@@ -159,13 +166,13 @@ def _become(
     tell: int,
     change_user: Callable[..., None],
 ) -> NoReturn:
-    """In the child: become the command, or tell why not."""
+    """In the child: become the command, or report why that failed."""
     try:
         os.setsid()
         null = os.open(os.devnull, os.O_RDONLY)
         for fd, name in ((null, 0), (out, 1), (err, 2)):
             os.dup2(fd, name)
-        # Python ignores these two, and the command would inherit that.
+        # Python ignores these two signals, and the command would inherit that.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
@@ -182,17 +189,17 @@ def _become(
 
 
 def _change_user(run_as: dict[str, Any] | None) -> Callable[..., None]:
-    """What makes the child the user of the command; nothing where none is named."""
+    """Return the function that makes the child the command's user; it does nothing if none is named."""
     if run_as is None:
         return lambda *_: None
-    # Loaded before the fork, and only where it is wanted: the shim has to start fast.
+    # Imported before the fork, and only if needed, because the shim must start fast.
     from worker.shim.run_as import RunAs
 
     return RunAs(**run_as).drop
 
 
 def _widen(pipe: int) -> None:
-    """Room for bursts, so that a pause of the shim is not one of the training."""
+    """Enlarge a pipe so that a pause of the shim does not stall the training."""
     try:
         fcntl.fcntl(pipe, F_SETPIPE_SZ, PIPE_BYTES)
     except OSError:

@@ -1,4 +1,4 @@
-"""Ends what a command left with a container engine, whose daemon holds it and no process of ours."""
+"""Ends what a command left with a container engine, whose daemon runs it outside our process tree."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import time
 TRY_S = 10.0
 AGAIN_S = 0.5
 GONE = ("no such container", "no container with")
-"""What engines say of a container that has ended by itself and is removed: nothing is left to be done."""
+"""Messages of engines about a container that has ended by itself and was removed: nothing is left to do."""
 
 
 def end(argv: list[str], env: dict[str, str], patience_s: float = 60.0) -> str:
-    """End and remove a container, whatever its state. Blocks; returns why not, or nothing.
+    """End and remove a container in any state. Blocks. Returns the error, or "" on success.
 
-    An engine that does not answer is asked again for `patience_s` seconds.
+    An engine that does not answer is retried for `patience_s` seconds.
     """
     deadline = time.monotonic() + patience_s
     while True:
@@ -27,7 +27,7 @@ def end(argv: list[str], env: dict[str, str], patience_s: float = 60.0) -> str:
 
 
 def _ask(argv: list[str], env: dict[str, str]) -> str:
-    """What it says of its failure; empty where it did what it was asked."""
+    """Run a command of the engine. Returns its error output, or "" on success."""
     try:
         done = subprocess.run(
             argv, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=TRY_S, check=False

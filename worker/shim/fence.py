@@ -1,4 +1,4 @@
-"""Ends a run whose host is out of touch with the cluster, so that it may be started elsewhere."""
+"""Ends a run whose host has lost contact with the cluster, so that the run may be started elsewhere."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 
 
 class Fence:
-    """The deadline of one run; it moves on with each contact that the worker notes in a file."""
+    """The deadline of one run, extended by each contact that the worker records in a file."""
 
     def __init__(self, contact: str, after_s: float) -> None:
         self._contact = contact
@@ -17,7 +17,7 @@ class Fence:
         """Whether the last contact is too long ago."""
         now = time.clock_gettime(time.CLOCK_BOOTTIME)
         noted = self._read()
-        # What lies in the future is no time of contact, but a line read while it was being written.
+        # A time in the future is a line that was read while it was being written.
         if noted is not None and noted <= now:
             self._last = noted
         return now - self._last > self._after_s

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH)
 CAUGHT = (signal.SIGCHLD, signal.SIGQUIT, *FORWARDED)
-"""What a shim looks out for: in its script none of these is ignored, whoever started the worker."""
+"""Signals that the shim handles. None of them is ignored in its script, whatever started the worker."""
 PIPE_GRACE_S = 2.0
 TICK_MS = 50
 FENCE_TICK_MS = 500
-"""So often a fence is looked at: a wait of the system's own does not count the time that a host sleeps."""
+"""How often a fence is checked. A longer system wait would not count the time that the host sleeps."""
 EXIT_BYTES = 1024
 START_S = 30.0
 LOCK = "lock"
@@ -35,19 +35,21 @@ FENCED = "ended: this host was out of touch with the cluster, and its pool has `
 
 
 class Shim:
-    """Starts the command, watches it, and tells how it ended."""
+    """Starts the command, watches it, and records how it ended."""
 
     def __init__(
         self, run_dir: str, become: Callable[..., NoReturn] | None = None, *, through_shell: bool = False
     ) -> None:
-        """`become`: see `Command`. `through_shell`: it stands in the place of a shell that would run the
-        command, and says what that would.
+        """For `become` see `Command`.
+
+        `through_shell`: the command replaces a shell that would have run it, so report what that shell would
+        report.
         """
         self._dir = run_dir
         self._become = become
         self._through_shell = through_shell
         self._exit_path = os.path.join(run_dir, "exit.json")
-        # Room for the exit record is taken now: at the end the disk may be full.
+        # Reserve space for the exit record now: the disk may be full at the end.
         with open(self._exit_path + ".new", "wb") as file:
             file.write(b" " * EXIT_BYTES)
         spool_dir = os.path.join(run_dir, "spool")
@@ -58,14 +60,14 @@ class Shim:
         self._fence: Fence | None = None
         self._fenced = False
         self._unended = ""
-        """Why a container may still run."""
+        """Why a container may still be running."""
 
     def run(self, ready: Callable[[], None]) -> None:
-        """See the command to its end; `ready` is called as soon as the worker may know of it."""
+        """Run the command to its end. `ready` is called as soon as the worker may know of it."""
         with open(os.path.join(self._dir, "spec.json")) as file:
             spec = json.load(file)
         if "fence" in spec:
-            # Most runs have none, and the shim has to start fast.
+            # Most runs have no fence, and the shim must start fast.
             from worker.shim.fence import Fence
 
             self._fence = Fence(**spec["fence"])
@@ -111,7 +113,7 @@ class Shim:
             if command.status is None:
                 continue
             if end is not None:
-                # First of all: with it goes what the engine has left here to look after it.
+                # First, because what the engine left in our process tree ends with the container.
                 self._unended, end = _end_container(end), None
             if give_up_at is None and command.clean():
                 give_up_at = time.monotonic() + PIPE_GRACE_S
@@ -160,7 +162,10 @@ class Shim:
         )
 
     def _said_by_shell(self, status: int) -> int:
-        """The status of a dash whose only command ended with this one; it tells of signals."""
+        """The exit status of a dash whose only command ended with this status.
+
+        Prints dash's message about signals.
+        """
         if not os.WIFSIGNALED(status):
             return status
         number = os.WTERMSIG(status)
@@ -170,7 +175,7 @@ class Shim:
         return (128 + number) << 8
 
     def _exit(self, **record: object) -> None:
-        """Write the exit record into the room kept for it; tries until it succeeds or the folder is gone."""
+        """Write the exit record into its reserved space; retries until it succeeds or the folder is gone."""
         record["message"] = str(record.get("message", ""))[: EXIT_BYTES // 8]
         text = json.dumps({**record, "at": time.time()}).encode().ljust(EXIT_BYTES)
         while True:
@@ -187,15 +192,15 @@ class Shim:
 
 
 def _end_container(end_of_run: dict[str, Any]) -> str:
-    """See that nothing of the run is left with a container engine; returns why not, or nothing."""
-    # Most runs have none, and the shim has to start fast.
+    """Make sure that nothing of the run is left with a container engine. Returns the error, or ""."""
+    # Most runs have no container, and the shim must start fast.
     from worker.shim.engine import end
 
     return end(**end_of_run)
 
 
 def main(run_dir: str) -> int:
-    """Run what `RUN_DIR/spec.json` says, once: further calls for the same directory change nothing."""
+    """Run what `RUN_DIR/spec.json` says, once. Further calls for the same directory do nothing."""
     if not claim(run_dir):
         return 0 if _known(run_dir) else 1
     serve_command(run_dir, _detach(run_dir))
@@ -209,7 +214,7 @@ def serve_command(
     *,
     through_shell: bool = False,
 ) -> None:
-    """Be the shim of a run that this process has claimed; see `Shim`."""
+    """Act as the shim of a run that this process has claimed; see `Shim`."""
     shim = Shim(run_dir, become, through_shell=through_shell)
     try:
         shim.run(ready)
@@ -225,7 +230,7 @@ def _known(run_dir: str) -> bool:
 
 
 def claim(run_dir: str) -> bool:
-    """Take the run's lock, held until this process ends; False when another shim has started the run."""
+    """Take the run's lock until this process ends. Returns False if another shim has started the run."""
     lock = os.open(os.path.join(run_dir, LOCK), os.O_WRONLY | os.O_CREAT, 0o600)
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline:
@@ -250,7 +255,7 @@ def _wake_on_signals() -> int:
 
 
 def _detach(run_dir: str) -> Callable[[], None]:
-    """Go on in a session of its own; the calling process waits for one byte and returns with it."""
+    """Continue in a new session. The calling process waits for one byte and exits with it."""
     told, tell = os.pipe()
     if os.fork():
         os.close(tell)
@@ -259,7 +264,7 @@ def _detach(run_dir: str) -> Callable[[], None]:
     detached(run_dir)
 
     def ready() -> None:
-        # A worker that was killed meanwhile does not hear it, and finds the run by its files.
+        # A worker that was killed in the meantime does not read this and finds the run by its files.
         with contextlib.suppress(BrokenPipeError):
             os.write(tell, b"+")
         os.close(tell)
@@ -268,7 +273,7 @@ def _detach(run_dir: str) -> Callable[[], None]:
 
 
 def detached(run_dir: str) -> None:
-    """Begin a session of this process's own, with no streams but the log of the shim."""
+    """Start a new session for this process, with the shim's log as its only stream."""
     os.setsid()
     null = os.open(os.devnull, os.O_RDWR)
     log = os.open(os.path.join(run_dir, "shim.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

@@ -1,26 +1,32 @@
-"""Bytes as they come from a pipe, cut into lines."""
+"""Splits bytes from a pipe into lines."""
 
 from __future__ import annotations
 
 PIECE_BYTES = 32 * 1024
-"""Longest line; what is longer becomes several, marked where it goes on."""
+"""Longest line. A longer one is split into several, which are marked as continued."""
 GOES_ON = "\N{HORIZONTAL ELLIPSIS}".encode()
 HEAD_BYTES = 64
-"""In so many a line says its rank and level."""
+"""A line's rank and level are within its first `HEAD_BYTES` bytes."""
 _HEAD = rb"( ?\[rank=[0-9]{1,9}\] ?)?( ?(DEBUG|INFO|WARNING|ERROR|CRITICAL): ?)?"
 
 
 class Lines:
-    """Cuts one stream. A carriage return ends a line too, as progress bars use it; `\\r\\n` is one end."""
+    """Splits one stream.
+
+    A carriage return ends a line too, for progress bars; `\\r\\n` is a single line end.
+    """
 
     def __init__(self) -> None:
         self._rest = b""
         self._before = b""
-        """Stands before what is left of a line that was begun: its rank and level again, and the mark."""
+        """Prefix of the rest of a split line: its rank and level again, and the mark."""
         self._returned = False
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Lines that are complete now, without their ends. Holds back less than `PIECE_BYTES` + 1."""
+        """Return the lines that are now complete, without line ends.
+
+        Holds back at most `PIECE_BYTES` bytes.
+        """
         if self._returned and data.startswith(b"\n"):
             data = data[1:]
         self._returned = data.endswith(b"\r")
@@ -38,19 +44,19 @@ class Lines:
         return lines
 
     def finish(self) -> list[bytes]:
-        """What stands there without an end."""
+        """Return the last line if it has no line end."""
         rest, self._rest = self._rest, b""
         return self._ended(rest) if rest else []
 
     def _ended(self, line: bytes) -> list[bytes]:
-        """All pieces of a line whose end has come."""
+        """All pieces of a complete line."""
         *done, rest = self._pieces(line)
         done.append(self._before + rest)
         self._before = b""
         return done
 
     def _pieces(self, line: bytes) -> list[bytes]:
-        """Cut a long line, not in the middle of a UTF-8 character; the last is what is left, yet unmarked."""
+        """Split a long line, but not within a UTF-8 character. The last piece is the rest, without a mark."""
         pieces, start = [], 0
         while len(line) - start > (room := PIECE_BYTES - len(self._before)):
             cut = latest = start + room - len(GOES_ON)
@@ -63,12 +69,15 @@ class Lines:
 
 
 def _by_returns(line: bytes) -> list[bytes]:
-    """A bar that redraws begins with a return: the nothing before it is no line, but an empty line is one."""
+    """Split at carriage returns.
+
+    A progress bar begins with one, so the empty part before it is no line; an empty line is.
+    """
     return list(filter(None, line.split(b"\r"))) or [b""]
 
 
 def _head(line: bytes) -> bytes:
-    # Long lines are rare, and the shim has to start fast.
+    # Long lines are rare, and the shim must start fast.
     import re
 
     matched = re.match(_HEAD, line[:HEAD_BYTES])

@@ -1,11 +1,11 @@
-"""Makes the process of a command another user's, on its way from the shim to the command."""
+"""Changes the user of a command's process before the command is executed."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 
-# `os.execvpe` loads it, which the command's user may be unable to: the library can lie where only root reads.
+# `os.execvpe` loads this module, which the command's user may be unable to read if the library is root's.
 import warnings  # noqa: F401
 
 TYPE_CHECKING = False
@@ -16,28 +16,28 @@ PR_SET_NO_NEW_PRIVS = 38
 CLONE_NEWNS = 0x20000
 MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000
 UMASK = 0o022
-"""Others may read what a task leaves outside of its own folder, such as checkpoints, and not change it."""
+"""Others may read, but not change, what a task leaves outside its own folder, such as checkpoints."""
 
 
 class RunAs:
-    """One user, and what this process alone sees mounted."""
+    """A user, and the mounts that only this process sees."""
 
     def __init__(self, uid: int, gid: int, binds: Sequence[Sequence[str]] = ()) -> None:
         self._uid, self._gid, self._binds = uid, gid, binds
         self._libc = ctypes.CDLL(None, use_errno=True)
 
     def drop(self, *ours: int) -> None:
-        """Give up all that the shim may do, for good; `ours` are descriptors that the command may reopen."""
+        """Give up all rights of the shim permanently. `ours` are descriptors that the command may reopen."""
         if self._binds:
             self._mount()
         for fd in ours:
-            # /dev/stdout is opened by the rights of the pipe behind it.
+            # Opening /dev/stdout requires the rights of the pipe behind it.
             os.fchown(fd, self._uid, self._gid)
         os.umask(UMASK)
         os.setgroups([])
         os.setresgid(self._gid, self._gid, self._gid)
         os.setresuid(self._uid, self._uid, self._uid)
-        # No program with a set-user-id bit or capabilities of its own makes it more than that again.
+        # From here on, no set-user-id program and no file capability can raise its rights again.
         self._check(self._libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl")
 
     def _mount(self) -> None:
@@ -50,7 +50,7 @@ class RunAs:
             os.close(folder)
 
     def _opened(self, source: str) -> int:
-        """The folder as this user finds it: a mount would lead past parents that are closed to them."""
+        """Open the folder as this user, because a mount would bypass parents that are closed to the user."""
         self._libc.setfsgid(self._gid)
         self._libc.setfsuid(self._uid)
         try:

@@ -1,4 +1,4 @@
-"""The spool: records of output in files, from the shim that writes to the worker that ships."""
+"""The spool: output records in files, written by the shim and read by the worker."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import struct
 import time
 
 HEADER = struct.Struct("<QBI")
-"""Time in microseconds since the epoch, stream, bytes of text that follow."""
+"""Time in microseconds since the epoch, stream, number of bytes of text that follow."""
 STDOUT, STDERR, NOTICE = 1, 2, 3
 SEGMENT_BYTES = 8 * 1024 * 1024
 LIMIT_BYTES = 2 * 1024 * 1024 * 1024
-"""Most output that is kept for a worker that does not fetch it."""
+"""Maximum output that is kept while no worker fetches it."""
 SUFFIX = ".log"
 
 
 def segment_name(position: int) -> str:
-    """The file that begins at a position; positions count the bytes of all records of a run."""
+    """The file that begins at a position. Positions count the bytes of all records of a run."""
     return f"{position:020d}{SUFFIX}"
 
 
 def segments(folder: str) -> list[int]:
-    """Where the segments in a folder begin, ascending."""
+    """The start positions of the segments in a folder, ascending."""
     names = (name.removesuffix(SUFFIX) for name in os.listdir(folder) if name.endswith(SUFFIX))
     return sorted(int(name) for name in names if name.isdigit())
 
@@ -30,7 +30,8 @@ def segments(folder: str) -> list[int]:
 class Spool:
     """Appends records to segments.
 
-    What cannot be stored is dropped and counted; a notice tells the number as soon as there is room again.
+    Lines that cannot be stored are dropped and counted; once there is space again, a notice states the
+    number.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class Spool:
         self._reason = ""
 
     def append(self, stream: int, lines: list[bytes]) -> None:
-        """Store lines of one stream under the present time. Never raises for the disk's sake."""
+        """Store lines of one stream with the current time. Never raises because of the disk."""
         records = _records(stream, lines)
         if self._unsaid:
             text = f"{self._unsaid} lines of output were lost here: {self._reason}"
@@ -61,7 +62,7 @@ class Spool:
             self._unsaid = 0
 
     def close(self) -> None:
-        """Say what was lost, if there is room by now."""
+        """Record what was lost, if there is space by now."""
         if self._unsaid:
             self.append(NOTICE, [])
 

@@ -1,6 +1,6 @@
-"""What the processes of trials use of this host: CPU, memory and GPUs, sampled into the trials' metrics.
+"""Samples the CPU, memory and GPU use of trials' processes into the trials' metrics.
 
-Nobody's training waits for it, nothing is decided by it, and what cannot be seen or told is left out.
+Training never waits for this and nothing depends on it. What cannot be measured or reported is left out.
 """
 
 from worker.utilisation.reporting import watch

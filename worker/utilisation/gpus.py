@@ -1,4 +1,4 @@
-"""NVIDIA's GPUs, as far as nvidia-ml-py and the driver are there; else nothing."""
+"""NVIDIA GPUs, if nvidia-ml-py and the driver are installed; otherwise none."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ GIGA = 1e9
 
 
 def library() -> Any:
-    """The bindings, started; None where there are none, or no driver."""
-    # Without a driver any of these fails, each in a way of its own.
+    """The initialised bindings, or None without bindings or driver."""
+    # Without a driver, any of these calls may fail, each with a different exception.
     with contextlib.suppress(Exception):
         import pynvml
 
@@ -21,17 +21,18 @@ def library() -> Any:
 
 
 class Gpus:
-    """Use and memory of GPUs, and of their memory what each process holds."""
+    """Use and memory of GPUs, and the GPU memory of each process."""
 
     def __init__(self, nvml: Any) -> None:
-        """`nvml` is what `library` finds."""
+        """`nvml` is the result of `library`."""
         self._nvml = nvml
 
     def sample(self, worker_id: str, uuids: Collection[str], names: Mapping[int, str]) -> dict[str, float]:
-        """`gpu_percent.WORKER.0`, `gpu_memory_gb.WORKER.0` of each GPU, `gpu_memory_gb.rank0` of processes.
+        """Return `gpu_percent.WORKER.0` and `gpu_memory_gb.WORKER.0` per GPU, `gpu_memory_gb.rank0` per
+        process.
 
-        GPUs are numbered in the order of `uuids`, those that the run holds. One that does not answer is left
-        out.
+        GPUs are numbered in the order of `uuids`, those that the run holds. A GPU that does not answer is
+        left out.
         """
         figures = dict[str, float]()
         if self._nvml is None:
@@ -48,7 +49,7 @@ class Gpus:
 
     def _add_processes(self, figures: dict[str, float], handle: Any, names: Mapping[int, str]) -> None:
         for process in self._nvml.nvmlDeviceGetComputeRunningProcesses(handle):
-            # Drivers in virtual machines do not tell how much.
+            # Drivers in virtual machines do not report the amount.
             if process.pid in names and process.usedGpuMemory is not None:
                 name = f"gpu_memory_gb.{names[process.pid]}"
                 figures[name] = figures.get(name, 0.0) + process.usedGpuMemory / GIGA

@@ -1,4 +1,4 @@
-"""Reports what runs use, by REST with each run's own token: a worker itself speaks for no trial."""
+"""Reports what runs use, by REST with each run's own token: a worker may not speak for trials."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ log = structlog.get_logger()
 
 
 async def watch(settings: WorkerSettings, worker_id: str, runs: Mapping[str, Run]) -> None:
-    """Sample the runs of trials every `worker_sample_s` seconds, until cancelled; 0: never."""
+    """Sample the runs of trials every `worker_sample_s` seconds until cancelled. 0: never."""
     if not settings.worker_sample_s:
         return
     watcher = Watcher(worker_id, Gpus(await asyncio.to_thread(library)), poster(settings))
@@ -40,7 +40,7 @@ async def watch(settings: WorkerSettings, worker_id: str, runs: Mapping[str, Run
 
 
 class Watcher:
-    """Remembers each run's sampler for as long as it runs."""
+    """Keeps each run's sampler while it runs."""
 
     def __init__(self, worker_id: str, gpus: Gpus, post: Post) -> None:
         self._worker = worker_id
@@ -50,7 +50,7 @@ class Watcher:
         self._is_told = True
 
     async def look(self, runs: Mapping[str, Run]) -> None:
-        """Sample each run of a trial once, and report it."""
+        """Sample each run of a trial once, and report the result."""
         self._samplers = {id: sampler for id, sampler in self._samplers.items() if id in runs}
         for run in list(runs.values()):
             briefing = run.order.briefing
@@ -82,7 +82,7 @@ class Watcher:
         try:
             await asyncio.to_thread(self._post, body, token)
         except OSError as error:
-            # The gateway may be away for long, and this is worth one word.
+            # The gateway may be away for long; log that only once.
             if self._is_told:
                 log.info("utilisation.not_reported", error=str(error))
             self._is_told = False
@@ -93,7 +93,7 @@ class Watcher:
 def batches(
     figures: Mapping[str, float], trial_id: int, worker_id: str, started_at: float, now: float
 ) -> dict[str, Any]:
-    """The request that reports figures; their steps are the seconds since the run began."""
+    """The request that reports figures. Their steps are seconds since the run began."""
     labels = {"trialId": trial_id, "agentId": worker_id, "metricType": KIND}
     step = max(0, int(now - started_at))
     at = datetime.fromtimestamp(now, UTC).isoformat()
@@ -106,12 +106,15 @@ def batches(
 
 
 def poster(settings: WorkerSettings) -> Post:
-    """Sends a request to the gateway; raises OSError where it is not taken."""
+    """Return a function that posts a request to the gateway.
+
+    It raises `OSError` if the gateway rejects it.
+    """
     trust: dict[str, Any] = {}
     authority = settings.master_cert_file or settings.tls_ca
     if settings.master_url.startswith("https://"):
         if authority is not None:
-            # A path, which is read again for each connection: the file may have become another one.
+            # A path, which is read again for each connection, because the file may be replaced.
             trust["ca_certs"] = str(authority)
         if settings.master_cert_name:
             trust["assert_hostname"] = settings.master_cert_name

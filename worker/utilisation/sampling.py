@@ -1,4 +1,4 @@
-"""What the processes of a run use, as /proc shows it."""
+"""Measures what the processes of a run use, from /proc."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Seen(msgspec.Struct, frozen=True):
     """A process at one moment."""
 
     name: str
-    """`rank3`; of what has no rank: the worker's id."""
+    """`rank3`, or the worker's id for a process without a rank."""
     cpu_s: float
-    """Since it began."""
+    """CPU time since the process began."""
     memory_bytes: int
 
 
 class Sampler:
-    """Samples of one run; rates are means since the sample before."""
+    """Samples of one run. Rates are means since the previous sample."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Sampler:
         proc: Path = PROC,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`uuids`: the GPUs that it holds."""
+        """`uuids` are the GPUs that the run holds."""
         self._worker = worker_id
         self._gpus = gpus
         self._uuids = uuids
@@ -51,7 +51,7 @@ class Sampler:
         self._at = clock()
 
     def sample(self, pids: Collection[int]) -> dict[str, float]:
-        """Figures by name: `cpu_cores.rank0`, `memory_gb.rank0`, and of GPUs what `Gpus` tells."""
+        """Return figures by name: `cpu_cores.rank0`, `memory_gb.rank0`, and those that `Gpus` measures."""
         now = self._clock()
         seconds = max(now - self._at, 1e-9)
         seen = {key: process for pid in pids if (looked := self._look(pid)) for key, process in (looked,)}
@@ -64,13 +64,13 @@ class Sampler:
         self._names = {key: process.name for key, process in seen.items()}
         first, self._before, self._at = not self._before, seen, now
         if first:
-            # What ran before the first look is no rate.
+            # The time before the first sample is unknown, so there is no rate yet.
             figures = {name: value for name, value in figures.items() if not name.startswith("cpu")}
         names = {pid: process.name for (pid, _), process in seen.items()}
         return figures | self._gpus.sample(self._worker, self._uuids, names)
 
     def _look(self, pid: int) -> tuple[tuple[int, bytes], Seen] | None:
-        """A process, known by its id and its start; None for one that is gone."""
+        """A process, identified by its pid and start time; None if it is gone."""
         try:
             fields = (self._proc / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
         except OSError:
@@ -81,7 +81,7 @@ class Sampler:
         return key, Seen(name, cpu_s, int(fields[21]) * PAGE_BYTES)
 
     def _name(self, pid: int) -> str:
-        """By the rank that launchers put into the environment."""
+        """Name a process by the rank that launchers put into its environment."""
         try:
             environment = (self._proc / str(pid) / "environ").read_bytes()
         except OSError:
@@ -93,14 +93,14 @@ class Sampler:
 
 
 def add(figures: dict[str, float], name: str, value: float) -> None:
-    """Sum up what several processes of one name use."""
+    """Add up what several processes with the same name use."""
     figures[name] = figures.get(name, 0.0) + value
 
 
 def processes_of(shim: int, command: int, id_file: Path | None = None, proc: Path = PROC) -> set[int]:
-    """The live processes of a run: the command that leads its session, and all below it or its shim.
+    """The live processes of a run: the command, which leads its session, and all below it or its shim.
 
-    Where `id_file` names a container, also those in it, which its engine has started elsewhere.
+    If `id_file` names a container, its processes are included; the engine has started them elsewhere.
     """
     pids = host_processes.descendants(shim, command)
     try:
@@ -111,7 +111,7 @@ def processes_of(shim: int, command: int, id_file: Path | None = None, proc: Pat
 
 
 def _control_groups(proc: Path, pid: int) -> bytes:
-    """What a process is accounted to; engines call it after the container's id."""
+    """The control groups of a process; engines name them after the container's id."""
     try:
         return (proc / str(pid) / "cgroup").read_bytes()
     except OSError:

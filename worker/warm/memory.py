@@ -1,4 +1,4 @@
-"""How much memory templates may take, and when they have to go."""
+"""How much memory templates may take, and when they must end."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import Path
 
 MEMINFO = Path("/proc/meminfo")
 SHARE = 8
-"""Of the memory of a host, all templates together may take one part in so many."""
+"""All templates together may take one part in this many of the host's memory."""
 SHORT = 12
-"""Where less than one part in so many is available, all end."""
+"""All templates end when less than one part in this many of the memory is available."""
 
 
 class Memory:
@@ -17,10 +17,10 @@ class Memory:
     def __init__(self, meminfo: Path = MEMINFO) -> None:
         self._meminfo = meminfo
         self.budget = self._bytes("MemTotal") // SHARE
-        """Bytes that all templates may take."""
+        """Bytes that all templates together may take."""
 
     def is_short(self) -> bool:
-        """Whether runs may want the memory that templates hold."""
+        """Whether runs may need the memory that templates hold."""
         return self._bytes("MemAvailable") < self._bytes("MemTotal") // SHORT
 
     def _bytes(self, name: str) -> int:

@@ -1,4 +1,4 @@
-"""The templates of one worker: made when a slot is idle, and ended when they cost too much."""
+"""Manages the templates of one worker: creates them while a slot is idle, and ends them to save memory."""
 
 from __future__ import annotations
 
@@ -15,65 +15,66 @@ from worker.warm.template import NoTemplate, Template, make
 from worker.warm.wanted import MOST_MODULES, Cold, Key, Wanted, reported_names
 
 MODULES = "modules.txt"
-"""In a run's folder: what it held at its end, in its own words."""
+"""File in a run's folder with the modules that the run reported at its end."""
 MOST_TEMPLATES = 4
 MOST_KEPT = 50
-"""So many environments are remembered, those that were used last."""
+"""Number of most recently used environments that are remembered."""
 LIVES_S = 3600.0
 LOOK_S = 5.0
 REST = 5.0
-"""For so many times as long as it took to make a template no other one is made of the same environment."""
+"""After creating a template, wait this multiple of the time it took before another one of that environment.
+"""
 MOST_TRIES = 5
 
 log = structlog.get_logger()
 
 
 class Shelf:
-    """What is known of one environment."""
+    """What is known about one environment."""
 
     def __init__(self, key: Key, names: tuple[str, ...]) -> None:
         self.key = key
         self.names = names
         self.template: Template | None = None
         self.modules: dict[str, None] = {}
-        """What a template is to load, in this order."""
+        """The modules that a template should load, in this order."""
         self.tried: set[str] = set()
         self.left_out: set[str] = set()
-        """Packages after which nothing could be forked."""
+        """Packages that make an interpreter unfit to fork."""
         self.problem = ""
         self.rests_until = 0.0
         self.used_at = 0.0
 
     @property
     def lacks(self) -> bool:
-        """Whether another template would be of more use than the present one."""
+        """Whether a new template would be more useful than the current one."""
         if self.problem or time.monotonic() < self.rests_until:
             return False
         return self.template is None or not self.modules.keys() <= self.tried
 
     def learn(self, names: list[str]) -> None:
-        """A run held these at its end."""
+        """Learn the modules that a run had loaded at its end."""
         fresh = [name for name in names if name.partition(".")[0] not in self.left_out]
         self.modules |= dict.fromkeys(fresh[: MOST_MODULES - len(self.modules)])
 
     def forget(self) -> None:
-        """The packages have changed."""
+        """Forget everything learned: the packages have changed."""
         self.modules, self.tried, self.left_out, self.problem = {}, set(), set(), ""
 
     def drop(self) -> None:
-        """End the template; what was started from it goes on."""
+        """End the template. Runs that were started from it continue."""
         if self.template is not None:
             self.template.end()
             self.template = None
 
 
 class Nursery:
-    """Starts runs warm where it can."""
+    """Starts runs warm where possible."""
 
     def __init__(
         self, idle: Callable[[], bool], memory: Memory, most: int = MOST_TEMPLATES, *, enabled: bool = True
     ) -> None:
-        """`idle` says whether a slot is free."""
+        """`idle` returns whether a slot is free."""
         self._idle = idle
         self._memory = memory
         self._most = most if enabled else 0
@@ -83,11 +84,11 @@ class Nursery:
 
     @property
     def templates(self) -> int:
-        """How many there are."""
+        """Number of templates."""
         return sum(shelf.template is not None for shelf in self._shelves.values())
 
     async def start(self, run_dir: Path, wanted: Wanted | Cold) -> str:
-        """Start a prepared run warm; returns why it is to be started cold, or nothing."""
+        """Start a prepared run warm. Returns the reason to start it cold instead, or ""."""
         why = wanted.reason if isinstance(wanted, Cold) else await self._try(run_dir, wanted)
         self.starts["cold" if why else "warm"] += 1
         return why
@@ -106,7 +107,7 @@ class Nursery:
             return f"{wanted.main} is loaded already, and would be run twice"
         if await template.start(wanted, run_dir):
             return ""
-        # It ended, or its packages have changed, or it does not answer: it is of no more use.
+        # It ended, its packages have changed, or it does not answer: it is of no more use.
         if shelf.template is template:
             shelf.drop()
             shelf.forget()
@@ -114,7 +115,7 @@ class Nursery:
         return "its template was no longer fit to use: packages have changed, perhaps"
 
     async def ended(self, run_dir: Path, wanted: Wanted | Cold) -> None:
-        """A run is over, and its slot is idle: take note of what it held."""
+        """Record what a run had loaded when it ended; its slot is now idle."""
         if isinstance(wanted, Cold) or not self._most:
             return
         modules = await asyncio.to_thread(_said, run_dir / MODULES)
@@ -126,14 +127,14 @@ class Nursery:
     def _shelf(self, wanted: Wanted) -> Shelf:
         shelf = self._shelves.pop(wanted.key, None) or Shelf(wanted.key, wanted.names)
         shelf.used_at = time.monotonic()
-        # The one that was used last stands last.
+        # Move the most recently used environment to the end.
         self._shelves[wanted.key] = shelf
         for key in list(self._shelves)[:-MOST_KEPT]:
             self._shelves.pop(key).drop()
         return shelf
 
     async def keep(self) -> None:
-        """Make what is wanted and end what is not, until cancelled; then all end."""
+        """Create and end templates as needed until cancelled, then end all."""
         try:
             while True:
                 self._end_some()
@@ -163,7 +164,7 @@ class Nursery:
             log.warning("templates.ended", reason="memory is short", templates=idle_templates)
 
     async def _make_one(self) -> None:
-        """The one that was wanted last of those that are lacking."""
+        """Create the most recently wanted template that is lacking."""
         lacking = [shelf for shelf in reversed(self._shelves.values()) if shelf.lacks]
         if not lacking or self._memory.is_short():
             return
@@ -183,7 +184,7 @@ class Nursery:
         self._keep_to_budget(shelf)
 
     def _without(self, shelf: Shelf, error: NoTemplate) -> None:
-        """Leave out what is at fault, where that is known, else everything, else give up."""
+        """Leave out the package at fault if it is known, else all packages; if that was tried, give up."""
         culprit = error.culprit.partition(".")[0]
         log.info("template.unfit", reason=str(error), without=culprit)
         if culprit and len(shelf.left_out) < MOST_TRIES:
@@ -197,7 +198,7 @@ class Nursery:
         self._stir.set()
 
     def _keep_to_budget(self, newest: Shelf) -> None:
-        """End those that were used least of late, the newest not before all others."""
+        """End the least recently used templates, the newest one last."""
         with_one = [shelf for shelf in self._shelves.values() if shelf.template is not None]
         with_one.sort(key=lambda shelf: (shelf is newest, shelf.used_at))
         sizes = [shelf.template.size() for shelf in with_one if shelf.template is not None]
@@ -211,7 +212,7 @@ class Nursery:
 
 
 def _said(path: Path) -> bytes:
-    """What a script left there, as far as it is a plain file; the worker may be able to read more than it."""
+    """Read a file left by a script if it is a plain file; the worker may have more rights than the script."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:

@@ -1,4 +1,4 @@
-"""What the code of an experiment would import in place of a package that is loaded already."""
+"""Finds what an experiment's code would import instead of a package that is already loaded."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from importlib.machinery import all_suffixes
 from pathlib import Path
 
 MOST_ENTRIES = 5000
-"""Of more files and folders nobody wants to know; such code starts cold."""
+"""Code with more files and folders than this is not searched and starts cold."""
 _SUFFIXES = tuple(all_suffixes())
 
 
 def importable(folder: Path) -> frozenset[str] | None:
-    """Names of modules and packages that lie in a folder, or in any below it that is no package itself.
+    """Names of modules and packages in a folder, or in any folder below it that is not itself a package.
 
-    A script may put each of those on its path. None: there is too much to look through.
+    A script may put each of those folders on its path. Returns None if there is too much to search.
     """
     names: set[str] = set()
     pending, left = [str(folder)], MOST_ENTRIES
@@ -35,7 +35,7 @@ def importable(folder: Path) -> frozenset[str] | None:
 
 
 def beside(script: Path) -> frozenset[str]:
-    """Names of what lies beside a script and so comes before all packages."""
+    """Names of modules beside a script, which take precedence over all packages."""
     return frozenset(
         entry.name.partition(".")[0]
         for entry in os.scandir(script.parent)

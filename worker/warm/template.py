@@ -1,4 +1,4 @@
-"""One template, as the worker sees it: a process that starts runs when it is asked to."""
+"""One template, as the worker sees it: a process that starts runs on request."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from worker.warm.wanted import Key, Wanted
 
 SITE = Path(__file__).parent / "inside" / "site"
 NAME = "steadfast_template"
-"""What stands in the place of a script on its command line, for who lists processes."""
+"""Stands for the script on its command line, so that it can be recognised in a process list."""
 MAKE_S = 120.0
 START_S = 5.0
 STARTED = b"+"
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What a template says of itself when it has loaded what it was told."""
+    """What a template reports after it has loaded its modules."""
 
     pid: int
     why: str
-    """Why it cannot be used; empty where it can."""
+    """Why it cannot be used; "" if it can."""
     culprit: str
-    """The module after whose import it could not."""
+    """The module whose import made it unfit."""
     modules: list[str]
-    """Of installed packages, that are loaded."""
+    """The loaded modules of installed packages."""
     tops: list[str]
-    """The first words of the names of all that is loaded."""
+    """The top-level names of all loaded modules."""
 
 
 class NoTemplate(Exception):
@@ -49,7 +49,7 @@ class NoTemplate(Exception):
 
 
 class Template:
-    """A process that is forked for each run. It ends with the worker, or when it is told to."""
+    """A process that is forked for each run. It ends with the worker, or on request."""
 
     def __init__(self, process: subprocess.Popen[bytes], control: socket.socket, report: Report) -> None:
         self._process = process
@@ -62,7 +62,7 @@ class Template:
         self.ended = False
 
     def size(self) -> int:
-        """Bytes of memory that are its share."""
+        """Its proportional share of memory, in bytes."""
         try:
             text = Path(f"/proc/{self._pid}/smaps_rollup").read_text()
         except OSError:
@@ -70,7 +70,7 @@ class Template:
         return int(text.split("Pss:")[1].split()[0]) * 1024
 
     async def start(self, wanted: Wanted, run_dir: Path) -> bool:
-        """Start a prepared run; False where it did not come to that, and the run may be started cold."""
+        """Start a prepared run. Returns False if it did not start and may be started cold."""
         request = {
             "run": str(run_dir),
             "main": wanted.main,
@@ -94,7 +94,7 @@ class Template:
             os.close(read)
 
     def end(self) -> None:
-        """Let it end; what was started from it goes on."""
+        """End it. Runs that were started from it continue."""
         if not self.ended:
             self.ended = True
             self._control.close()
@@ -102,9 +102,9 @@ class Template:
 
 
 async def make(key: Key, names: Sequence[str], modules: Sequence[str]) -> Template:
-    """Start a template and have it load modules; raises `NoTemplate`.
+    """Start a template and let it load modules. Raises `NoTemplate`.
 
-    `names` are variables that runs will have and it does not.
+    `names` are variables that runs will have and the template does not.
     """
     ours, child_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     order = os.memfd_create("template")
@@ -126,7 +126,7 @@ async def make(key: Key, names: Sequence[str], modules: Sequence[str]) -> Templa
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End a template, and the shell before it; shims have sessions of their own."""
+    """Kill a template and its shell, if any. Shims have sessions of their own."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -139,10 +139,10 @@ def _begin(key: Key, control: int, order: int) -> subprocess.Popen[bytes]:
         "STEADFAST_TEMPLATE": f"{control},{order}",
     }
     try:
-        # Pipes, as scripts have them: what Python makes of its standard streams depends on what they are.
+        # Pipes, as scripts have: Python sets up its standard streams differently for other files.
         return subprocess.Popen(
             key.command("-m", NAME),
-            # Known again wherever somebody notes it: no script is here.
+            # If a module records the working directory, this path identifies it: no script is here.
             cwd=SITE,
             env=env | own,
             stdin=subprocess.DEVNULL,
@@ -156,7 +156,7 @@ def _begin(key: Key, control: int, order: int) -> subprocess.Popen[bytes]:
 
 
 async def _reported(control: socket.socket, order: int, process: subprocess.Popen[bytes]) -> Report:
-    """What it says when it is ready; raises `NoTemplate` where it will not be."""
+    """Wait for its report. Raises `NoTemplate` if there will be none."""
     streams = [stream for stream in (process.stdout, process.stderr) if stream is not None]
     try:
         async with asyncio.timeout(MAKE_S):
@@ -174,13 +174,13 @@ async def _reported(control: socket.socket, order: int, process: subprocess.Pope
     if report.why:
         raise NoTemplate(report.why, report.culprit)
     if report.pid != process.pid and not os.readlink(f"/proc/{process.pid}/exe").endswith("/dash"):
-        # What dash says of a command that a signal ended, and how it ends then, the shim does in its place.
+        # The shim prints and exits as dash would after a command killed by a signal; other shells differ.
         raise NoTemplate("sh is a shell that stays while its command runs, and not dash")
     return report
 
 
 def _left_in(pipe: IO[bytes]) -> str:
-    """What is in a pipe. Its end is not waited for: what an interpreter started may hold it open."""
+    """Read what is in a pipe without waiting for its end, which a child of the interpreter may hold open."""
     os.set_blocking(pipe.fileno(), False)
     try:
         return os.read(pipe.fileno(), 2**16).decode(errors="replace")
@@ -189,5 +189,5 @@ def _left_in(pipe: IO[bytes]) -> str:
 
 
 async def _byte(pipe: int) -> bytes:
-    """What comes first from a pipe; nothing where it is closed, or nothing comes for too long."""
+    """The first byte from a pipe; empty if it is closed or nothing comes in time."""
     return os.read(pipe, 1) if await readable(pipe, START_S) else b""

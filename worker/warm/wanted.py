@@ -1,4 +1,4 @@
-"""Which runs may start warm, and from which template."""
+"""Decides which runs may start warm, and from which template."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHELL = ("sh", "-c")
 LAUNCHER = "determined.launch.torch_distributed"
 PYTHONS = ("python", "python3")
 PLAIN = re.compile(r"[\w./=:,@%+-]+(?: +[\w./=:,@%+-]+)*")
-"""A command that every shell takes as the words that it is."""
+"""A command that every shell splits at spaces and does not otherwise change."""
 NAME = re.compile(r"[A-Za-z_]\w{0,99}(?:\.[A-Za-z_]\w{0,99}){0,20}", re.ASCII)
 MOST_MODULES = 20_000
 SET_PER_RUN = re.compile(rf"DET_\w*|CUDA_VISIBLE_DEVICES|{'|'.join(PORTS)}")
@@ -36,18 +36,18 @@ HARMLESS = {
     "PYTHONUTF8",
     "PYTHONWARNINGS",
 }
-"""Of the variables that change how Python starts, those that a template obeys as a script does."""
+"""Of the variables that affect how Python starts, those that a template obeys just as a script does."""
 
 
 class Key(msgspec.Struct, frozen=True):
-    """What two runs have in common that may start from the same template."""
+    """What runs must have in common to start from the same template."""
 
     user: str
-    """The owner: nobody's run is started from what somebody else's left word of."""
+    """The owner. No run is started from modules that another user's run reported."""
     words: tuple[str, ...]
-    """Of the command line, up to the script: shell, interpreter, flags."""
+    """The command line up to the script: shell, interpreter, flags."""
     env: tuple[tuple[str, str], ...]
-    """The whole environment, less what is set per run and less secrets."""
+    """The complete environment, without per-run values and secrets."""
 
     def command(self, *more: str) -> list[str]:
         """A command line that begins as those of its runs do."""
@@ -65,9 +65,9 @@ class Wanted(msgspec.Struct, frozen=True):
     is_module: bool
     arguments: tuple[str, ...]
     names: tuple[str, ...]
-    """Variables that are not the template's: a package that asks for one while it is imported starts cold."""
+    """Variables that the template lacks. A package that reads one during its import prevents a warm start."""
     importable: frozenset[str] = frozenset()
-    """What its code could import in place of a package."""
+    """What its code could import instead of a package."""
     ranks: bool = False
     """Whether it is a launcher whose ranks may be forked, too."""
 
@@ -85,21 +85,21 @@ class Cold(msgspec.Struct, frozen=True):
 
 
 def rank_variables(argv: Sequence[str], env: Mapping[str, str], slots: int) -> dict[str, str]:
-    """What torch's launcher adds to the environment of all ranks, where it starts several.
+    """The variables that torch's launcher adds to the environment of all ranks if it starts several.
 
-    Libraries look for it when they are loaded, which in a template is before the launcher runs.
+    Libraries read them when they are loaded, which in a template happens before the launcher runs.
     """
     return {"OMP_NUM_THREADS": "1"} if slots > 1 and _launches(argv) and "OMP_NUM_THREADS" not in env else {}
 
 
 def _launches(argv: Sequence[str]) -> bool:
-    """Whether a command is torch's launcher, with one rank for each slot."""
+    """Whether a command is torch's launcher with one rank for each slot."""
     _, words = _words(argv)
     return words[0:1] == ["python3"] and words[1:3] == ["-m", LAUNCHER] and "--" not in words
 
 
 def wanted(argv: Sequence[str], env: Mapping[str, str], cwd: Path, user: str) -> Wanted | Cold:
-    """The warm start of a command, or why it has none. Looks at the code that it runs, in `cwd`."""
+    """The warm start of a command, or why it has none. Inspects the code in `cwd`."""
     shell, words = _words(argv)
     if not words or words[0] not in PYTHONS:
         return Cold("its entrypoint is not one command that begins with python3")
@@ -130,7 +130,7 @@ def _is_script(cwd: Path, main: str) -> bool:
 
 
 def _words(argv: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
-    """The shell that says a command, where one does, and the words of it."""
+    """The shell that runs a command, if any, and the command's words."""
     if len(argv) == 3 and tuple(argv[:2]) == SHELL:
         return SHELL, argv[2].split() if PLAIN.fullmatch(argv[2]) else []
     return (), list(argv)
@@ -154,11 +154,11 @@ def _speaks_against(env: Mapping[str, str], cwd: Path) -> str:
 
 
 def reported_names(text: bytes) -> list[str]:
-    """Names of modules as a script left them: of these, which may be anything, those that can be names."""
+    """The module names that a script reported. Its output may be anything, so only valid names are kept."""
     texts = (line.decode("ascii", "replace") for line in text.splitlines()[:MOST_MODULES])
     return list(dict.fromkeys(name for name in texts if NAME.fullmatch(name)))
 
 
 def is_switched_off(config: Mapping[str, Any]) -> bool:
-    """Whether the configuration says `environment.warm: false`."""
+    """Whether the configuration has `environment.warm: false`."""
     return (config.get("environment") or {}).get("warm") is False

@@ -1,4 +1,4 @@
-"""What the searcher knows: experiments, their searches, their trials; and how each event changes that."""
+"""The searcher's state: experiments, their searches and trials, and how each event changes them."""
 
 from services.searcher.domain.fold import evolve
 from services.searcher.domain.state import Experiment, State, Trial, effective_state

@@ -1,4 +1,4 @@
-"""Operations that a user's own search method posted: what of them counts, and what they lead to."""
+"""Operations posted by a user's own search method: which of them count, and what they lead to."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ replace = msgspec.structs.replace
 def post(
     search: Search, operations: Iterable[CustomOperation], triggered_by: int
 ) -> tuple[Search, tuple[Operation, ...]]:
-    """The search after a post, and what was asked for."""
+    """Return the search after a post, and the operations requested."""
     asked = tuple(operations)
     if not isinstance(search.method, CustomSearch):
         raise TypeError(f"a {type(search.method).__name__} takes no operations from outside")
@@ -52,13 +52,13 @@ def _operation(asked: CreateTrial | TrainTo | CloseTrial | ShutDown) -> Operatio
 
 
 def find_trial(state: State, experiment_id: int, request_id: str) -> Trial | None:
-    """The trial that a client calls so."""
+    """The trial with the request id that a client uses for it."""
     known = state.tasks.get(ids.trial_task_id(experiment_id, request_id))
     return state.trials.get(known.id) if known is not None else None
 
 
 def still_counts(state: State, experiment_id: int, operation: CustomOperation) -> bool:
-    """False for work on a trial that is over: it ended while the client was deciding."""
+    """False for work on a trial that ended while the client was deciding."""
     if not isinstance(operation, TrainTo | CloseTrial):
         return True
     trial = find_trial(state, experiment_id, operation.request_id)

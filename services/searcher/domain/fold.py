@@ -1,8 +1,8 @@
-"""How each event changes what the searcher knows.
+"""How each event changes the searcher's state.
 
-The search method runs inside the fold: a completed operation, an early exit or the end of a trial
-is a step of the method, and what the method asks for is written into trials as not yet announced.
-`react` announces it. So the search state at a position follows from the log alone.
+The search method runs inside the fold: a completed operation, an early exit or the end of a trial is a step
+of the method, and the operations it requests are written into trials as not yet announced. `react` announces
+them. So the search state at a position depends on the log alone.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from services.searcher.methods import TrialCreated as MethodTrialCreated
 Key = tuple[str, Any]
 replace = msgspec.structs.replace
 GIVEN_UP = ("EXITED_REASON_INVALID_HP", "EXITED_REASON_INIT_INVALID_HP", "INVALID_HP", "INIT_INVALID_HP")
-"""Reports after which a run must leave."""
+"""Reported reasons after which a run must exit."""
 GRACE_S = 10.0
-"""How long it may take (scheduling spec, 8.3)."""
+"""How long it may take to exit (scheduling spec, 8.3), in seconds."""
 
 
 def evolve(state: State, recorded: Recorded) -> Iterable[Key]:
-    """Fold one event; returns the records that it replaced. What does not concern the searcher passes by."""
+    """Fold one event and return the keys of the changed records. Other services' events are ignored."""
     if type(recorded.event) is searcher.CreationKept:
         return keep(state, recorded)
     timed = _TIMED.get(type(recorded.event))
@@ -150,10 +150,10 @@ def _deleted(state: State, event: searcher.ExperimentDeleted) -> Iterable[Key]:
     yield "searches", known.id
     named = state.request_keys.get(known.request_key)
     if named is not None and named.id == known.id:
-        # Who asks for it by that key again wants one that exists.
+        # A repeated request with this key needs an experiment that exists.
         del state.request_keys[known.request_key]
         yield "request_keys", known.request_key
-    # Old logs name all trials here.
+    # Old logs list all trials here.
     for trial_id in event.trial_ids:
         yield from state.drop_trial(trial_id)
     yield from state.drop_experiment(known.id)
@@ -212,13 +212,13 @@ def _trial_ended(state: State, event: searcher.TrialEnded) -> Iterable[Key]:
     over = replace(
         known,
         state=event.state,
-        # What runs elsewhere may run again, and answer then.
+        # A script that runs elsewhere may run again and answer then.
         complete=known.complete if outside else True,
         closed=True,
         exit=None,
         allocation_id=None,
         restarts=event.restarts,
-        # Who was lost and says how it ended is lost no more.
+        # A lost run that reports how it ended is no longer lost.
         overdue=known.overdue and known.state not in TERMINAL,
         heard=False,
     )
@@ -241,7 +241,7 @@ def _allocation_ended(state: State, event: scheduler.AllocationEnded) -> Iterabl
 
 
 def _witnessed(state: State, event: Any) -> Trial | None:
-    """The trial that a script speaks of, when it is the script of the trial's present run."""
+    """The trial that a script reports about, if the script belongs to the trial's current run."""
     known = state.trials.get(event.trial_id)
     if known is None or known.run != event.run:
         return None
@@ -332,4 +332,4 @@ _TIMED: dict[type, Callable[[State, Any, float], Iterable[Key]]] = {
     trial.Heartbeat: unmanaged.heard,
     searcher.RunOpened: unmanaged.opened,
 }
-"""Folds that look at the time of their event."""
+"""Folds that use the time of their event."""

@@ -1,4 +1,4 @@
-"""What quotas of jobs count beside experiments: tasks; and that experiments move."""
+"""Jobs that count towards quotas in addition to experiments (tasks), and moves of experiments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Key = tuple[str, Any]
 
 
 def task_submitted(state: State, event: scheduler.TaskSubmitted) -> Iterable[Key]:
-    """One more job."""
+    """Count one more job."""
     owner = ids.owner_of_task(event.number)
     state.open_tasks[event.task_id] = OpenTask(owner)
     state.owed.put(owner, account_of(state, owner), 1)
@@ -22,7 +22,7 @@ def task_submitted(state: State, event: scheduler.TaskSubmitted) -> Iterable[Key
 
 
 def task_ended(state: State, event: scheduler.AllocationEnded) -> Iterable[Key]:
-    """One less: a task runs once."""
+    """Count one job less: a task runs only once."""
     task_id = ids.task_of(event.allocation_id)
     known = state.open_tasks.pop(task_id, None)
     if known is not None:
@@ -31,7 +31,7 @@ def task_ended(state: State, event: scheduler.AllocationEnded) -> Iterable[Key]:
 
 
 def experiment_moved(state: State, event: gateway.ExperimentMoved) -> Iterable[Key]:
-    """Another workspace's quota counts it."""
+    """Another workspace's quota now counts the experiment."""
     known = state.experiments.get(event.experiment_id)
     if known is not None:
         state.owe(known)

@@ -1,4 +1,4 @@
-"""What belongs to an experiment, and leaves the memory with it when the experiment is over."""
+"""The records that belong to an experiment and leave memory with it when the experiment is over."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _of_request_key(state: State, key: str) -> str | None:
 
 
 def _members(state: State, root: str) -> Iterable[Key]:
-    """All that is kept of an experiment; none once it was deleted."""
+    """All records of an experiment; empty after it was deleted."""
     id = int(root)
     yield from loaded_by(state, id, "experiments", "searches", "homes")
     known = loaded(state.experiments, id)

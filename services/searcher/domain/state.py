@@ -1,4 +1,4 @@
-"""The searcher's records. All frozen: an event replaces a record, nothing is changed in place."""
+"""The searcher's records. All are frozen: an event replaces a record and never modifies it in place."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ SEVERITY: tuple[Life, ...] = (
     "STOPPING_KILLED",
     "STOPPING_ERROR",
 )
-"""Stopping states only get more severe (scheduling spec, 8.3)."""
+"""Stopping states only become more severe (scheduling spec, 8.3)."""
 LIVE = ("waiting", "resting", "running", "leaving", "dying")
-"""How a trial that has not ended stands; see `standing`."""
+"""The standings of a trial that has not ended; see `standing`."""
 ENDED: tuple[Life, ...] = ("COMPLETED", "CANCELED", "ERROR")
 HEARD = "heard"
 CALLED: dict[Life, tuple[str, ...]] = {
@@ -42,13 +42,13 @@ CALLED: dict[Life, tuple[str, ...]] = {
     "STOPPING_KILLED": ("waiting", "resting", "running", "leaving"),
     "STOPPING_ERROR": ("waiting", "resting", "running", "leaving"),
 }
-"""By the state of an experiment, how those of its trials stand that it calls for something."""
+"""State of an experiment -> the standings of trials for which it calls for something."""
 AT_ONCE = 200
-"""Trials of an experiment that are called on, or forgotten, together; the next follow as these are done."""
+"""Number of an experiment's trials that are called or forgotten at once; the next ones follow."""
 
 
 class Experiment(msgspec.Struct, frozen=True, kw_only=True):
-    """One submitted configuration, without the parts that nobody decides by."""
+    """A submitted configuration, without the parts that no decision depends on."""
 
     id: int
     state: Life = "PAUSED"
@@ -59,32 +59,32 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     max_restarts: int
     source_checkpoint: str | None
     shutdown: Life | None = None
-    """Where the search method's Shutdown leads to."""
+    """The stopping state that the search method's Shutdown leads to."""
     fault: str = ""
-    """What made the search method fail."""
+    """Why the search method failed."""
     forced: bool = False
-    """A person wants what still runs of it dead, wherever it is heading."""
+    """A user wants all its runs killed, whatever state it is heading for."""
     archived: bool = False
     unmanaged: bool = False
     length: int = 0
-    """How far a trial of an unmanaged one means to train; 0 where its configuration does not say."""
+    """How far a trial of an unmanaged experiment is to train; 0 if its configuration does not say."""
     emptied: bool | None = None
-    """What checkpoints answered to its deletion; None before that."""
+    """The checkpoint service's answer to its deletion; None before that."""
     request_key: str = ""
     called: tuple[str, int] | None = None
-    """Up to which trial (standing, id) its present state has been made known; None: to all of them."""
+    """Its current state has been made known to trials up to this (standing, id); None: to all."""
     reason: str = ""
-    """Of its present state."""
+    """The reason for its current state."""
 
 
 class Exit(msgspec.Struct, frozen=True):
-    """How a run ended, not judged yet."""
+    """How a run ended, before it is judged."""
 
     outcome: Outcome
     exit_code: int | None
     reason: str
     permanent: bool = False
-    """Another try would meet the same failure."""
+    """Another attempt would fail in the same way."""
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,109 +97,112 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     hparams: dict[str, Any]
     announced: bool = False
-    """`TrialCreated` is in the log; likewise below, what the fold knows is announced by an event."""
+    """Whether `TrialCreated` is in the log.
+
+    The `announced` fields below likewise say what events have announced.
+    """
     state: Life = "ACTIVE"
-    """Its own state: ACTIVE until a person stops it or it ends. See `effective_state`."""
+    """Its own state: ACTIVE until a user stops it or it ends. See `effective_state`."""
 
     seq: int = 0
-    """Number of the operation that the method asked for last; 0 before the first."""
+    """Number of the method's last operation; 0 before the first."""
     length: int = 0
     announced_seq: int = 0
     complete: bool = True
-    """Nothing of operation `seq` is open."""
+    """Whether operation `seq` is complete."""
     idled_seq: int = 0
     """The last operation that was answered with "nothing for now"."""
     closed: bool = False
-    """The method will ask for nothing more."""
+    """The method will request nothing more."""
 
     run: int = 0
     allocation_id: str | None = None
-    """Of the present run."""
+    """The allocation of the current run."""
     stop_sent: int = 0
-    """What the present run was told: 0 nothing, 1 leave, 2 die."""
+    """What the current run was told: 0 nothing, 1 exit, 2 die."""
     acknowledged: bool = False
-    """The script said that its coming exit is meant."""
+    """The script said that its coming exit is intended."""
     early: str | None = None
-    """Early exit that the script reported in the present run."""
+    """The early exit that the script reported in the current run."""
     overdue: bool = False
-    """It gave up, and did not leave in time; of an unmanaged one: nothing was heard of it."""
+    """It gave up and did not exit in time; for an unmanaged trial: it went silent."""
     exit: Exit | None = None
-    """End of a run that waits for its verdict."""
+    """The end of a run that is not judged yet."""
     restarts: int = 0
 
     source: str | None = None
-    """Checkpoint of its parent that it starts from; None: that of the experiment, if any."""
+    """The parent's checkpoint that it starts from; None: the experiment's, if any."""
     checkpoint: str | None = None
     steps_completed: int = 0
     reason: str = ""
-    """Why a person stopped this one trial."""
+    """Why a user stopped this trial."""
 
     patience_s: float = 0.0
-    """Silence after which an unmanaged run is taken for lost; 0 for managed trials."""
+    """Silence after which an unmanaged run is declared lost, in seconds; 0 for managed trials."""
     heard: bool = False
-    """Taken for lost, an unmanaged run gave a sign of life."""
+    """An unmanaged run that was declared lost has sent a heartbeat."""
     units: float = 0.0
-    """How far an unmanaged trial is; of others the search knows."""
+    """How far an unmanaged trial has trained; for others the search knows."""
 
 
 class Timer(msgspec.Struct, frozen=True):
-    """When a run that gave up must have left, or an unmanaged one must have been heard."""
+    """When a run that gave up must have exited, or an unmanaged one must have been heard."""
 
     run: int
     due_at: float
 
 
 class OpenTask(msgspec.Struct, frozen=True):
-    """A task of somebody's own that has not ended, by the number that stands for it among experiments."""
+    """A user's own task that has not ended, with the number that represents it among experiments."""
 
     owner: int
 
 
 class Totals(msgspec.Struct, frozen=True):
-    """How many ids were given out."""
+    """How many ids have been assigned."""
 
     experiments: int = 0
     trials: int = 0
 
 
 class Tally(msgspec.Struct, frozen=True):
-    """How many there are."""
+    """A count."""
 
     count: int
 
 
 class Named(msgspec.Struct, frozen=True):
-    """What a text leads to: a task to its trial, an idempotency key to its experiment."""
+    """The id that a text refers to: a task's trial, or an idempotency key's experiment."""
 
     id: int
 
 
 @dataclass
 class State(People, Bindings):
-    """Everything that the searcher folds out of the log."""
+    """Everything that the searcher folds from the log."""
 
     experiments: dict[int, Experiment] = field(default_factory=dict)
     searches: dict[int, Search] = field(default_factory=dict)
     trials: dict[int, Trial] = field(default_factory=dict)
     tasks: dict[str, Named] = field(default_factory=dict)
     timers: dict[int, Timer] = field(default_factory=dict)
-    """By trial."""
+    """By trial id."""
     request_keys: dict[str, Named] = field(default_factory=dict)
     creations: dict[str, Made] = field(default_factory=dict)
     totals: dict[str, Totals] = field(default_factory=dict)
     tallies: dict[str, Tally] = field(default_factory=dict)
-    """By what they are, "experiments" or "trials", and their state, as in "trials COMPLETED"."""
+    """By kind ("experiments" or "trials") and state, as in "trials COMPLETED"."""
     open_tasks: dict[str, OpenTask] = field(default_factory=dict)
     standing: SortedKeys = derived()  # noqa: RUF009
-    """(experiment, how it stands, trial): every loaded trial, once."""
+    """(experiment, standing, trial) for every loaded trial, once"""
     made_at: SortedKeys = derived()  # noqa: RUF009
-    """(when, request id): every creation"""
+    """(time, request id) for every creation"""
     due: SortedKeys = derived()  # noqa: RUF009
-    """(due time, trial): every timer of a trial that runs on the cluster."""
+    """(due time, trial) for every timer of a trial that runs on the cluster"""
     silences: SortedKeys = derived()  # noqa: RUF009
-    """(due time, trial): when each trial that runs elsewhere must have been heard of."""
+    """(due time, trial): when each trial that runs elsewhere must have been heard"""
     owed: Usage = derived()  # noqa: RUF009
-    """Jobs that have not ended: experiments and tasks, by their numbers."""
+    """Jobs that have not ended: experiments and tasks, by number"""
 
     def __post_init__(self) -> None:
         self.made_at = by_age(self.creations)
@@ -222,7 +225,7 @@ class State(People, Bindings):
                 yield "tallies", key
 
     def put_experiment(self, changed: Experiment) -> Iterable[Key]:
-        """Keep an experiment."""
+        """Store an experiment."""
         known = self.experiments.get(changed.id)
         yield from self._count("experiments", known.state if known is not None else None, changed.state)
         self.owe(changed)
@@ -230,24 +233,24 @@ class State(People, Bindings):
         yield "experiments", changed.id
 
     def drop_experiment(self, id: int) -> Iterable[Key]:
-        """Forget an experiment, all of whose trials are forgotten."""
+        """Forget an experiment whose trials are all forgotten."""
         yield from self._count("experiments", self.experiments.pop(id).state, None)
         self.owed.drop(id)
         yield "experiments", id
 
     def owe(self, experiment: Experiment) -> None:
-        """Count it among the jobs of whose it is, as long as it has not ended."""
+        """Count it among its owner's jobs until it has ended."""
         if experiment.unmanaged or experiment.state in OVER:
             self.owed.drop(experiment.id)
         else:
             self.owed.put(experiment.id, account_of(self, experiment.id), 1)
 
     def put_trial(self, changed: Trial) -> Iterable[Key]:
-        """Keep a trial. Where it was called on and now stands otherwise, the next one is called on."""
+        """Store a trial. If it was called and its standing changed, the next one is called."""
         return self._keep(self.trials[changed.id], changed)
 
     def open_trial(self, fresh: Trial) -> Iterable[Key]:
-        """Keep a trial that there was not before; nobody looks whether there was."""
+        """Store a new trial, without looking for an existing one."""
         return self._keep(None, fresh)
 
     def _keep(self, known: Trial | None, changed: Trial) -> Iterable[Key]:
@@ -261,7 +264,7 @@ class State(People, Bindings):
 
     def drop_trial(self, id: int) -> Iterable[Key]:
         """Forget a trial."""
-        # Where its timer stands depends on the record.
+        # First, because the record determines where its timer is.
         timers = tuple(self.drop_timer(id))
         known = self.trials.pop(id)
         yield from self._count("trials", known.state, None)
@@ -272,7 +275,7 @@ class State(People, Bindings):
         yield from timers
 
     def call(self, experiment_id: int) -> Iterable[Key]:
-        """Have those trials looked at that an experiment's new state calls for something, a few at once."""
+        """Have the trials reviewed for which an experiment's new state calls for something, a few at a time."""
         return self._call(experiment_id, AT_ONCE, anew=True)
 
     def _call(self, experiment_id: int, count: int, *, anew: bool = False) -> Iterable[Key]:
@@ -288,7 +291,7 @@ class State(People, Bindings):
             yield "trials", id
 
     def _called_on(self, known: Experiment, after: tuple[str, int] | None) -> Iterator[tuple[Any, ...]]:
-        """The places of trials that are called on, beyond the last one that has been."""
+        """The places of trials that are to be called after the last one that was."""
         if known.unmanaged and known.state == "ACTIVE":
             return iter(())
         state: Life = "STOPPING_KILLED" if known.forced and known.state in STOPPING else known.state
@@ -300,12 +303,15 @@ class State(People, Bindings):
         return chain(self.standing.scan(known.id, here, after=after[1]), *rest)
 
     def trials_of(self, experiment_id: int, *kinds: str) -> Iterator[Trial]:
-        """The trials of an experiment that stand so, by id in each kind; all of them where none is given."""
+        """The trials of an experiment with these standings, by id within each.
+
+        All trials if none is given.
+        """
         keys: list[tuple[Any, ...]] = [(experiment_id, kind) for kind in kinds] or [(experiment_id,)]
         return (self.trials[id] for key in keys for id in self.standing.ids(*key))
 
     def place_of(self, trial_id: int) -> tuple[int, str, int]:
-        """Where a trial is in `standing`."""
+        """A trial's place in `standing`."""
         return _place(self.trials[trial_id])
 
     def has_live(self, experiment_id: int) -> bool:
@@ -313,29 +319,30 @@ class State(People, Bindings):
         return any(self.standing.first(experiment_id, kind) for kind in LIVE)
 
     def put_timer(self, trial_id: int, timer: Timer) -> Iterable[Key]:
-        """Wait for a time on account of a trial, and for no other."""
+        """Set the timer of a trial, replacing any earlier one."""
         yield from self.drop_timer(trial_id)
         self._waits(trial_id).add(timer.due_at, trial_id)
         self.timers[trial_id] = timer
         yield "timers", trial_id
 
     def drop_timer(self, trial_id: int) -> Iterable[Key]:
-        """Wait no longer on account of a trial."""
+        """Drop the timer of a trial."""
         known = self.timers.pop(trial_id, None)
         if known is not None:
             self._waits(trial_id).discard(known.due_at, trial_id)
             yield "timers", trial_id
 
     def _waits(self, trial_id: int) -> SortedKeys:
-        """Where the timer of a trial stands; what a trial's patience is does not change once it has run."""
+        """The index that holds a trial's timer. A trial's patience does not change after its first run."""
         return self.silences if self.trials[trial_id].patience_s else self.due
 
 
 def standing(trial: Trial) -> str:
-    """What may be called for by the state of its experiment, in a word.
+    """One word that determines what the experiment's state calls for.
 
-    Of a live one: "waiting" for slots, "resting" as nothing of it is open, or "running" until it is told to
-    leave ("leaving") or to die ("dying"). Else its state, or "heard" where it was taken for lost.
+    A live trial is "waiting" for slots, "resting" while no operation is open, or "running" until it is told
+    to exit ("leaving") or to die ("dying"). Otherwise it is the trial's state, or "heard" if it had been
+    declared lost.
     """
     if trial.state in TERMINAL:
         return HEARD if trial.heard else trial.state
@@ -349,7 +356,7 @@ def _place(trial: Trial) -> tuple[int, str, int]:
 
 
 def effective_state(experiment: Experiment, trial: Trial) -> Life:
-    """What a trial is in, all told: the more severe of its own state and its experiment's."""
+    """A trial's overall state: the more severe of its own state and its experiment's."""
     if trial.state in TERMINAL:
         return trial.state
     if experiment.state in TERMINAL:

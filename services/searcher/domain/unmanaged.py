@@ -1,4 +1,4 @@
-"""Trials that run outside of the cluster: what their runs and their signs of life change."""
+"""How runs and heartbeats change trials that run outside the cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ replace = msgspec.structs.replace
 
 
 def opened(state: State, event: searcher.RunOpened, at: float) -> Iterable[Key]:
-    """Its script runs, for the first time or again; an operation that it never answered is open."""
+    """Its script runs, for the first time or again. An operation that it never answered is open again."""
     known = state.trials[event.trial_id]
     again = replace(
         known,
@@ -33,7 +33,7 @@ def opened(state: State, event: searcher.RunOpened, at: float) -> Iterable[Key]:
 
 
 def heard(state: State, event: trial.Heartbeat, at: float) -> Iterable[Key]:
-    """Its script lives, even if it was taken for lost."""
+    """Its script is alive, even if it was declared lost."""
     known = state.trials.get(event.trial_id)
     if known is None or known.run != event.run or not known.patience_s:
         return
@@ -44,5 +44,5 @@ def heard(state: State, event: trial.Heartbeat, at: float) -> Iterable[Key]:
 
 
 def is_lost(known: Trial) -> bool:
-    """Whether a trial ended only because nothing was heard of its script: it may be heard again."""
+    """Whether a trial ended only because its script was silent, and so may be heard again."""
     return known.patience_s > 0 and known.overdue and known.state == "ERROR"

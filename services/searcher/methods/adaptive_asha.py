@@ -16,7 +16,10 @@ from services.searcher.methods.table import Table
 
 
 class Tournament(msgspec.Struct, frozen=True, tag="tournament"):
-    """Independent brackets that share one random generator; a trial belongs to the bracket that made it."""
+    """Independent brackets that share one random generator.
+
+    A trial belongs to the bracket that created it.
+    """
 
     brackets: tuple[AshaSearch, ...]
 
@@ -34,7 +37,7 @@ class Tournament(msgspec.Struct, frozen=True, tag="tournament"):
         return Tournament((*self.brackets[:index], bracket, *self.brackets[index + 1 :])), operations
 
     def owner(self, request_id: str) -> int:
-        """Number of the bracket that a trial belongs to."""
+        """Index of the bracket that a trial belongs to."""
         for index, bracket in enumerate(self.brackets):
             if request_id in bracket.rung_of:
                 return index
@@ -88,12 +91,15 @@ def adaptive_asha(
 
 
 def rung_count(value: float, divisor: float) -> int:
-    """How often `divisor` goes into `value`, plus one. In doubles, so exact powers may fall one short."""
+    """How many times `divisor` goes into `value`, plus one.
+
+    Uses doubles, so exact powers may be one short.
+    """
     return int(math.log(value) / math.log(divisor)) + 1
 
 
 def bracket_rungs(searcher: Mapping[str, Any], max_length: int) -> list[int]:
-    """Rungs of each bracket, most first."""
+    """Number of rungs of each bracket, largest first."""
     if searcher["bracket_rungs"]:
         return sorted(searcher["bracket_rungs"], reverse=True)
     divisor = searcher["divisor"]
@@ -109,7 +115,7 @@ def bracket_rungs(searcher: Mapping[str, Any], max_length: int) -> list[int]:
 
 
 def bracket_trials(max_trials: int, divisor: float, rungs: Sequence[int]) -> list[int]:
-    """Trials of each bracket; what rounding leaves over goes to the first."""
+    """Number of trials of each bracket. The first one gets the remainder from rounding."""
     weights = [divisor ** (count - 1) / count for count in rungs]
     trials = [max(int(weight / sum(weights) * max_trials), 1) for weight in weights]
     trials[0] += max(max_trials - sum(trials), 0)

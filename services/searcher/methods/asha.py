@@ -1,7 +1,7 @@
-"""Asynchronous successive halving, in its promoting and its stopping form (searchers spec, section 5).
+"""Asynchronous successive halving, in its promoting and its stopping variant (searchers spec, section 5).
 
-After "A System for Massively Parallel Hyperparameter Tuning" (Li et al., 2020). Trials climb
-rungs of growing length; of each rung only the best `1 / divisor` go on.
+After "A System for Massively Parallel Hyperparameter Tuning" (Li et al., 2020). Trials climb rungs of growing
+length; only the best `1 / divisor` of each rung continue.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class AshaSearch(msgspec.Struct, frozen=True, tag="async_halving"):
     smaller_is_better: bool
     rungs: tuple[Rung, ...]
     rung_of: Table[int] = Table()
-    """Every trial ever placed in a rung, and the highest rung that it was placed in."""
+    """Every trial ever placed in a rung, and the highest rung it was placed in."""
     awaited: Table[bool] = Table()
-    """Trials that have not reported in their present rung."""
+    """Trials that have not reported in their current rung."""
     early: Table[bool] = Table()
     """Trials that exited early."""
     closed: Table[bool] = Table()
@@ -51,7 +51,7 @@ class AshaSearch(msgspec.Struct, frozen=True, tag="async_halving"):
         stop_once: bool,
         smaller_is_better: bool,
     ) -> AshaSearch:
-        """A bracket before its start; the top rung has `max_length`."""
+        """A bracket before its start. The top rung has `max_length`."""
         rungs = tuple(Rung(length) for length in rung_lengths(num_rungs, max_length, divisor))
         return cls(space, max_trials, float(divisor), max_concurrent, stop_once, smaller_is_better, rungs)
 

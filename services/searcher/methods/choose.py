@@ -1,4 +1,4 @@
-"""Which method a configuration asks for."""
+"""Selects the method that a configuration asks for."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ VERSIONS = {
     "tpe": 1,
     "pbt": 1,
 }
-"""The newest version of what each method decides. Searches that began with an older one keep to it."""
+"""The newest version of each method's decisions. Searches that began with an older version keep it."""
 
 AnyMethod = CustomSearch | RandomSearch | GridSearch | AshaSearch | Tournament | TpeSearch | PbtSearch
 
 
 class UnknownVersion(Exception):
-    """A search began with a version of its method that only later releases have; the text says what to do."""
+    """A search began with a method version that only later releases have; the text says what to do."""
 
 
 def newest(searcher: Mapping[str, Any]) -> int:
-    """The version that a search of this configuration begins with today."""
+    """The version with which a search of this configuration begins today."""
     return VERSIONS.get(searcher["name"], 1)
 
 
 def choose(
     searcher: Mapping[str, Any], space: dict[str, Any], smaller_is_better: bool, version: int
 ) -> AnyMethod:
-    """The method before its start, as it was in a version of it.
+    """Return the method before its start, in the given version.
 
-    Raises `MethodError` for a name that is not known, `UnknownVersion` for a version of a later release.
+    Raises `MethodError` for an unknown name and `UnknownVersion` for a version of a later release.
     """
     name = searcher["name"]
     if version > newest(searcher):
@@ -84,7 +84,7 @@ def choose(
 
 
 def length_of(value: Any) -> int:
-    """The count of a length, with or without a unit."""
+    """The number of a length, with or without a unit."""
     if isinstance(value, Mapping):
         value = next(count for count in value.values() if count is not None)
     length = int(value)

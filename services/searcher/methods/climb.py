@@ -31,7 +31,7 @@ class Climb:
         self._sent = False
 
     def done(self) -> tuple[AshaSearch, list[Operation]]:
-        """The next state, and what it asks for."""
+        """The next state, and the requested operations."""
         state = msgspec.structs.replace(
             self._state,
             rungs=tuple(self._rungs),
@@ -44,13 +44,13 @@ class Climb:
         return state, self._operations
 
     def create(self) -> None:
-        """A new trial, in the lowest rung."""
+        """Create a trial in the lowest rung."""
         made = create(self._state.space, self._rng)
         self._operations.append(made)
         self._send(made.request_id, 0)
 
     def report(self, request_id: str, metric: float) -> None:
-        """A result of a trial in its present rung."""
+        """Handle a trial's result in its current rung."""
         index = self._rung_of[request_id]
         self._awaited = self._awaited.drop(request_id)
         self._rungs[index] = self._rungs[index].expecting(-1)
@@ -65,9 +65,9 @@ class Climb:
             self._close_losers()
 
     def give_up(self, request_id: str) -> None:
-        """The trial failed or was stopped: it counts as the worst.
+        """The trial failed or was stopped: it ranks as the worst.
 
-        One that waits for promotion keeps its result. A second one would make the rung look full, and
+        A trial that waits for promotion keeps its result. A second result would make the rung look full, and
         the search would never end.
         """
         self._early = self._early.put(request_id, True)
@@ -76,7 +76,7 @@ class Climb:
             self.report(request_id, WORST)
 
     def withdraw(self, request_id: str) -> None:
-        """The trial's hyperparameters are invalid: as if it had never been, and another takes its place."""
+        """The trial's hyperparameters are invalid: undo the trial, and let another one take its place."""
         self._early = self._early.put(request_id, True)
         if request_id not in self._closed:
             self._close(request_id)
@@ -91,7 +91,7 @@ class Climb:
         self.create()
 
     def _send(self, request_id: str, index: int) -> None:
-        """Place a trial in a rung, and have it train that far unless it is gone."""
+        """Place a trial in a rung, and let it train that far unless it has exited."""
         self._rung_of = self._rung_of.put(request_id, index)
         self._awaited = self._awaited.put(request_id, True)
         if index:
@@ -110,10 +110,13 @@ class Climb:
         if request_id not in self._early:
             self._close(request_id)
 
-    # -- the promoting form (5.4)
+    # -- the promoting variant (5.4)
 
     def _promotes_early(self, request_id: str, metric: float, index: int) -> bool:
-        """Enter a result, and promote whom it lets climb; whether that one is gone, so that all is done."""
+        """Enter a result and promote the trial that may now climb.
+
+        Returns whether that trial has exited, so all is done.
+        """
         promoted = self._enter(request_id, metric, index)
         if promoted is None:
             return False
@@ -124,7 +127,7 @@ class Climb:
         return True
 
     def _enter(self, request_id: str, metric: float, index: int) -> str | None:
-        """Enter a result in a rung; returns the trial that may climb on for it, if any."""
+        """Enter a result in a rung. Returns the trial that may now climb, if any."""
         rung, divisor = self._rungs[index], self._state.divisor
         old, new = int(len(rung.entries) / divisor), int((len(rung.entries) + 1) / divisor)
         place = rung.entries.place(metric)
@@ -141,12 +144,12 @@ class Climb:
         return rung.entries[next_best].request_id
 
     def _may_climb(self, entry: Entry) -> bool:
-        # The replacement of an invalid trial can fill a rung again whose losers were closed already.
+        # The replacement of an invalid trial can refill a rung whose losers were already closed.
         id = entry.request_id
         return not entry.promoted and (id not in self._closed or id in self._early)
 
     def _close_losers(self) -> None:
-        """Once all trials have reported, close those that can not be promoted any more."""
+        """Once all trials have reported, close those that can no longer be promoted."""
         if len(self._rungs[0].entries) != self._state.max_trials:
             return
         for index, rung in enumerate(self._rungs):
@@ -161,7 +164,7 @@ class Climb:
                 self._close(entry.request_id)
         self._rungs[index] = msgspec.structs.replace(self._rungs[index], settled=True)
 
-    # -- the stopping form (5.5)
+    # -- the stopping variant (5.5)
 
     def _stop_or_send(self, request_id: str, metric: float, index: int) -> None:
         rung, early = self._rungs[index], request_id in self._early
@@ -175,6 +178,6 @@ class Climb:
             self._close(request_id)
 
     def _fill_up(self) -> None:
-        """Unless a trial was sent on, make another while there may be more."""
+        """Unless a trial was sent on, create another one while the limit allows it."""
         if not self._sent and len(self._rung_of) - self._invalid < self._state.max_trials:
             self.create()

@@ -1,7 +1,7 @@
-"""`custom`: a user's own code decides, from outside (searchers spec, section 8).
+"""`custom`: a user's own code decides, from outside the cluster (searchers spec, section 8).
 
-The method keeps a queue of events with ids 1, 2, 3 and so on. Whoever decides reads all of them and posts
-operations for one: that event, and all before it, leave the queue.
+The method keeps a queue of events with ids 1, 2, 3 and so on. The client reads all of them and posts
+operations for one: this event and all earlier ones then leave the queue.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from services.searcher.methods.table import Table
 
 TRIAL_SEED = 42
 LONGEST_RUN = 256
-"""Events of the queue that are copied together."""
+"""Number of queued events that are copied together."""
 MANY = 5000
-"""Events that wait before a trial's newest progress takes the place of the one before."""
+"""Queue length from which a trial's new progress replaces its previous progress event."""
 Told = tuple["CustomSearch", list[Operation]]
 
 
 class InitialOperations(msgspec.Struct, frozen=True, tag="initial_operations"):
-    """The search begins: what shall be done first?"""
+    """The search begins and needs its first operations."""
 
 
 class Queued(msgspec.Struct, frozen=True):
-    """An event that nobody has answered yet."""
+    """An event that has not been answered yet."""
 
     id: int
     event: (
@@ -52,25 +52,25 @@ class Queued(msgspec.Struct, frozen=True):
 
 
 class Queue(msgspec.Struct, frozen=True, array_like=True):
-    """Events by their ids, cut into runs, of which a change copies one."""
+    """Events by id, split into runs; a change copies only one run."""
 
     runs: tuple[tuple[Queued, ...], ...] = ()
 
     def put(self, event: Queued) -> Queue:
-        """With one event more; its id is the largest."""
+        """The queue with one more event, which has the largest id."""
         if not self.runs or len(self.runs[-1]) >= LONGEST_RUN:
             return Queue((*self.runs, (event,)))
         return Queue((*self.runs[:-1], (*self.runs[-1], event)))
 
     def without(self, id: int) -> Queue:
-        """Without the event of that id, where it is there."""
+        """The queue without the event with this id, if present."""
         run = self._run_of(id)
         if run < 0:
             return self
         return self._with(run, tuple(one for one in self.runs[run] if one.id != id))
 
     def behind(self, id: int) -> Queue:
-        """Only the events of larger ids."""
+        """Only the events with larger ids."""
         run = self._run_of(id)
         if run < 0:
             return self
@@ -98,16 +98,16 @@ def _first_id(run: tuple[Queued, ...]) -> int:
 
 
 class CustomSearch(msgspec.Struct, frozen=True, tag="custom"):
-    """The queue, and the progress that the client told last."""
+    """The queue, and the progress that the client last reported."""
 
     queue: Queue = Queue()
     last_id: int = 0
     share: float = 0.0
     progressed: Table[int] = Table()
-    """By trial, the id of the last event about its progress, which may have been answered."""
+    """Trial -> id of the last event about its progress. That event may have been answered."""
 
     def tell(self, event: Event | InitialOperations) -> CustomSearch:
-        """Queue an event. Where many wait, of a trial's progress only the newest does."""
+        """Queue an event. If many wait, only the newest progress of each trial is kept."""
         id, queue, progressed = self.last_id + 1, self.queue, self.progressed
         if isinstance(event, TrialProgress):
             if len(queue) >= MANY and event.request_id in progressed:
@@ -117,7 +117,7 @@ class CustomSearch(msgspec.Struct, frozen=True, tag="custom"):
         return msgspec.structs.replace(self, queue=queue, last_id=id, progressed=progressed)
 
     def answered(self, id: int) -> CustomSearch:
-        """Without the event of that id and all before it."""
+        """Remove the event with this id and all earlier ones."""
         return msgspec.structs.replace(self, queue=self.queue.behind(id))
 
     def initial(self, rng: Rng) -> Told:
@@ -125,7 +125,7 @@ class CustomSearch(msgspec.Struct, frozen=True, tag="custom"):
         return self.tell(InitialOperations()), []
 
     def trial_created(self, request_id: str) -> Told:
-        """Told by `tell`, as are the next three."""
+        """Nothing to do: `tell` queues this event, and the next three."""
         return self, []
 
     def validation_completed(self, request_id: str, metric: Any, rng: Rng) -> Told:
@@ -141,5 +141,5 @@ class CustomSearch(msgspec.Struct, frozen=True, tag="custom"):
         return self, []
 
     def progress(self, units: Table[float], finished: int) -> float:
-        """What the client said last."""
+        """The progress that the client last reported."""
         return self.share

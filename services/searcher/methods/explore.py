@@ -1,4 +1,4 @@
-"""New hyperparameters near those of a trial that did well, for population-based training."""
+"""New hyperparameters near those of a successful trial, for population-based training."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from services.searcher.methods.sampling import sample_one
 
 
 class Explore(msgspec.Struct, frozen=True):
-    """How far children stray from their parents."""
+    """How far children differ from their parents."""
 
     resample_probability: float
-    """Of drawing one hyperparameter anew from its whole range."""
+    """Probability of drawing a hyperparameter anew from its whole range."""
     perturb_factor: float
-    """By which a number grows or shrinks otherwise; a category stays."""
+    """Relative amount by which a number otherwise grows or shrinks. A category stays the same."""
 
     def child_of(self, hparams: dict[str, Any], space: dict[str, Any], rng: Rng) -> dict[str, Any]:
-        """Hyperparameters for a child; names ascending and groups depth-first, as trials are drawn."""
+        """Hyperparameters for a child. Names ascending and groups depth-first, as when trials are drawn."""
         return {
             name: self.child_of(hparams[name], space[name], rng)
             if is_group(space[name])
@@ -40,7 +40,7 @@ class Explore(msgspec.Struct, frozen=True):
     def _perturbed(self, value: Any, rng: Rng) -> Any:
         sign = 1 if rng.below(2) else -1
         if isinstance(value, int):
-            # A small number would round back to itself.
+            # Otherwise a small number would round back to itself.
             return value + sign * max(1, round(abs(value) * self.perturb_factor))
         return value * (1 + sign * self.perturb_factor)
 

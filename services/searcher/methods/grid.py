@@ -18,18 +18,18 @@ MOST_POINTS = 1_000_000_000
 
 
 class GridSearch(msgspec.Struct, frozen=True, tag="grid"):
-    """Trains each point of the grid once, the last one first, at most `max_concurrent` at once (0: all)."""
+    """Trains each grid point once, the last one first, at most `max_concurrent` at once (0: all)."""
 
     space: dict[str, Any]
     max_length: int
     max_concurrent: int
     points: int
     left: int
-    """Points not handed out; the next one is number `left - 1` in grid order."""
+    """Points not handed out yet. The next one is number `left - 1` in grid order."""
 
     @classmethod
     def over(cls, space: dict[str, Any], max_length: int, max_concurrent: int) -> GridSearch:
-        """A search over all points of a space; raises `MethodError` when there is none."""
+        """A search over all points of a space. Raises `MethodError` if there are none."""
         count = points(space)
         if not count:
             raise MethodError("the grid has no points: give at least one hyperparameter")
@@ -69,14 +69,14 @@ class GridSearch(msgspec.Struct, frozen=True, tag="grid"):
 
 
 def points(space: dict[str, Any]) -> int:
-    """How many points a grid over the space has; 0 without hyperparameters."""
+    """Number of points of a grid over the space; 0 without hyperparameters."""
     return math.prod(axis_size(spec) for _, spec in leaves(space)) if space else 0
 
 
 def point(space: dict[str, Any], number: int) -> dict[str, Any]:
     """Point `number` of the grid.
 
-    It has one axis per leaf, names ascending and groups depth-first; the first one is slowest.
+    The grid has one axis per leaf, names ascending and groups depth-first; the first axis varies slowest.
     """
     places: list[int] = []
     for size in reversed([axis_size(spec) for _, spec in leaves(space)]):
@@ -93,7 +93,7 @@ def _pick(space: dict[str, Any], places: Iterator[int]) -> dict[str, Any]:
 
 
 def axis_size(spec: Any) -> int:
-    """How many values one hyperparameter has on the grid."""
+    """Number of values of one hyperparameter on the grid."""
     match spec:
         case {"type": "categorical", "vals": vals}:
             return len(vals)
@@ -105,7 +105,7 @@ def axis_size(spec: Any) -> int:
 
 
 def axis_value(spec: Any, place: int) -> Any:
-    """The value of one hyperparameter at a place of its axis, from 0."""
+    """The value of one hyperparameter at an index of its axis, from 0."""
     match spec:
         case {"type": "const", "val": value}:
             return value
@@ -134,7 +134,7 @@ def _spread(spec: dict[str, Any], place: int) -> float:
 
 
 def _round(value: float) -> int:
-    """Half away from zero, unlike `round`."""
+    """Round half away from zero, unlike `round`."""
     below = math.floor(abs(value))
     nearest = below + (abs(value) - below >= 0.5)
     return nearest if value >= 0 else -nearest

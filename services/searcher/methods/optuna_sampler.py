@@ -1,7 +1,7 @@
-"""Optuna's TPE sampler as a function of its arguments; the only file that knows Optuna.
+"""Optuna's TPE sampler as a function of its arguments. This is the only file that uses Optuna.
 
-Equal arguments and equal versions of Optuna give equal proposals. Nothing relies on the versions
-being equal: what was proposed is kept by the log (docs/decisions/0007).
+Equal arguments and equal versions of Optuna give equal proposals. Nothing relies on equal versions: the log
+keeps what was proposed (docs/decisions/0007).
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ Path = tuple[str, ...]
 
 
 class Point(msgspec.Struct, frozen=True, array_like=True):
-    """A trial and the last that is known of it; smaller values are better here."""
+    """A trial and its latest result. Smaller values are better here."""
 
     number: int
-    """Its place among all points, in order of announcement."""
+    """Its index among all points, in order of announcement."""
     hparams: dict[str, Any]
     length: int = 0
-    """At which it had `value`."""
+    """The length at which it had `value`."""
     value: float | None = None
     failed: bool = False
-    """It gave up without a value, and none will come."""
+    """It gave up without a value."""
 
 
 def is_installed() -> bool:
-    """Whether proposals can be made at all."""
+    """Whether proposals are possible."""
     return importlib.util.find_spec("optuna") is not None
 
 
 def propose(space: dict[str, Any], points: Sequence[Point], max_length: int, seed: int) -> dict[str, Any]:
-    """Hyperparameters to try next.
+    """Return the hyperparameters to try next.
 
-    A point that was trained to `max_length` counts as complete; one that was stopped before ranks
-    behind all of these, the further it got the better; a failed one is the last. What is still
-    running keeps proposals away from itself. Raises `ImportError` without Optuna.
+    A point trained to `max_length` counts as complete. Points that were stopped earlier rank behind all of
+    these, better the further they got, and failed ones rank last. Running points repel proposals. Raises
+    `ImportError` without Optuna.
     """
     import optuna
 
@@ -54,7 +54,7 @@ def propose(space: dict[str, Any], points: Sequence[Point], max_length: int, see
     axes = {path: spec for path, spec in leaves(space) if _is_searched(spec)}
     ranges = {".".join(path): _distribution(spec) for path, spec in axes.items()}
     with warnings.catch_warnings():
-        # Options may be marked as experimental; that concerns who chose them here, not who searches.
+        # Warnings about experimental options concern the authors of this code, not users.
         warnings.simplefilter("ignore")
         sampler = optuna.samplers.TPESampler(
             seed=seed, n_startup_trials=0, multivariate=True, constant_liar=True
@@ -70,7 +70,7 @@ def _is_searched(spec: Any) -> bool:
 
 
 def _distribution(spec: dict[str, Any]) -> Any:
-    """What is searched: a number, the exponent of a log scale, or the index of a category."""
+    """The searched quantity: a number, the exponent of a log scale, or the index of a category."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
     match spec["type"]:
@@ -94,7 +94,7 @@ def _trials(
                 for path, spec in axes.items()
             }
         except (KeyError, ValueError, TypeError):
-            # Announced by hands that did not keep to the space: nothing can be learnt from it.
+            # Announced with values outside the space: nothing can be learned from it.
             continue
         if point.value is None:
             state = TrialState.PRUNED if point.failed else TrialState.RUNNING
@@ -130,7 +130,7 @@ def _value(spec: dict[str, Any], coordinate: Any) -> Any:
 
 
 def _placed(space: dict[str, Any], asked: dict[str, Any], above: str = "") -> dict[str, Any]:
-    """Values for the whole space, groups and constants included."""
+    """Values for the whole space, including groups and constants."""
     placed = {}
     for name in sorted(space):
         spec, path = space[name], above + name

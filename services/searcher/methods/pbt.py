@@ -1,7 +1,7 @@
-"""Population-based training: in each round the worst make place for children of the best.
+"""Population-based training: in each round the worst are replaced by children of the best.
 
-After "Population Based Training of Neural Networks" (Jaderberg et al., 2017). Rounds are synchronous:
-nobody trains on before all have reported, so the order of reports decides nothing.
+After "Population Based Training of Neural Networks" (Jaderberg et al., 2017). Rounds are synchronous: no
+trial continues before all have reported, so the order of reports does not matter.
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ from services.searcher.methods.sampling import create_with, sample
 from services.searcher.methods.table import Table
 
 LARGEST = 1_000
-"""Members of a population: each report looks at all of them."""
+"""Maximum size of a population, since each report examines all members."""
 replace = msgspec.structs.replace
 
 
 class Member(msgspec.Struct, frozen=True):
-    """A trial that takes part in the present round."""
+    """A trial that takes part in the current round."""
 
     request_id: str
     hparams: dict[str, Any]
     born: int = 0
-    """Length that its ancestors had trained when it was made; its own lengths count from there."""
+    """Length that its ancestors had trained when it was created; its own lengths count from there."""
     parent: str | None = None
     inherited: dict[str, Any] = {}
     """Hyperparameters of its parent."""
     metric: float | None = None
-    """Of this round; smaller is better here."""
+    """Result in this round; smaller is better here."""
     gone: bool = False
-    """It exited early, and will be the last in this round."""
+    """It exited early and will rank last in this round."""
 
     @property
     def waits(self) -> bool:
-        """Whether nothing more comes from it in this round."""
+        """Whether nothing more is expected from it in this round."""
         return self.gone or self.metric is not None
 
 
 class PbtSearch(msgspec.Struct, frozen=True, tag="pbt"):
-    """A population of constant size that trains, all told, `num_rounds` equal parts of `max_length`."""
+    """A population of constant size that trains `max_length` in `num_rounds` equal parts."""
 
     space: dict[str, Any]
     max_length: int
@@ -61,7 +61,7 @@ class PbtSearch(msgspec.Struct, frozen=True, tag="pbt"):
     explore: Explore
     smaller_is_better: bool
     round: int = 0
-    """Rounds that are over."""
+    """Number of completed rounds."""
     members: tuple[Member, ...] = ()
 
     def initial(self, rng: Rng) -> tuple[PbtSearch, list[Operation]]:
@@ -106,11 +106,11 @@ class PbtSearch(msgspec.Struct, frozen=True, tag="pbt"):
         return replace(self, members=(*self.members[:index], member, *self.members[index + 1 :]))
 
     def _trained(self, rounds: int) -> int:
-        """Length after so many rounds."""
+        """Length after this number of rounds."""
         return self.max_length * rounds // self.num_rounds
 
     def _go_on(self, rng: Rng) -> tuple[PbtSearch, list[Operation]]:
-        """Begin the next round once nobody is left to wait for."""
+        """Begin the next round once all members have reported."""
         if not all(member.waits for member in self.members):
             return self, []
         alive = [m for m in self.members if not m.gone]
@@ -121,7 +121,7 @@ class PbtSearch(msgspec.Struct, frozen=True, tag="pbt"):
         return replace(self, round=self.round + 1)._renew(alive, rng)
 
     def _renew(self, alive: Sequence[Member], rng: Rng) -> tuple[PbtSearch, list[Operation]]:
-        """A new round of those that stay, and of children in place of the others; `alive` is best first."""
+        """A new round of the survivors and of children that replace the others. `alive` is best first."""
         gone = len(self.members) - len(alive)
         stay = alive[: len(self.members) - max(gone, int(len(self.members) * self.truncate_fraction))]
         operations: list[Operation] = [Close(member.request_id) for member in alive[len(stay) :]]
@@ -149,7 +149,7 @@ class PbtSearch(msgspec.Struct, frozen=True, tag="pbt"):
         return Member(made.request_id, made.hparams, born, parent, inherited)
 
     def _again(self, member: Member, operations: list[Operation], rng: Rng) -> Member:
-        """Another trial in place of one whose hyperparameters are invalid."""
+        """Create a replacement for a trial with invalid hyperparameters."""
         if member.parent is None:
             return self._founder(operations, rng)
         return self._child(member.parent, member.inherited, operations, rng)

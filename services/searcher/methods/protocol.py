@@ -1,7 +1,7 @@
-"""What a search method is told and what it asks for (searchers spec, section 1).
+"""The events and operations of search methods (searchers spec, section 1).
 
-A method is a pure state machine: `(state, event) -> (state', operations)`. It owns a random
-generator and nothing else that is not in its state.
+A method is a pure state machine: `(state, event) -> (state', operations)`. Everything it uses is in its
+state, except for a random generator.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from services.searcher.methods.rng import Rng
 from services.searcher.methods.table import Table
 
 WORST = 1.7976931348623157e308
-"""Metric of a trial that gave none: the largest finite double, since JSON has no infinities (5.2)."""
+"""Metric of a trial without one: the largest finite double, since JSON has no infinities (5.2)."""
 
 
 MOST_AT_ONCE = 100_000
 
 
 class MethodError(Exception):
-    """The method cannot go on: its configuration or a metric makes no sense. The text says what and why."""
+    """The method cannot continue: its configuration or a metric is invalid. The text says what and why."""
 
 
 def refuse_crowd(count: int) -> None:
-    """Raise `MethodError` when a search would make more trials in one step than a service can hold."""
+    """Raise `MethodError` if a search would create more trials in one step than a service can hold."""
     if count > MOST_AT_ONCE:
         raise MethodError(
             f"the search would start {count} trials at once: "
@@ -34,7 +34,7 @@ def refuse_crowd(count: int) -> None:
 
 
 class Create(msgspec.Struct, frozen=True, tag="create"):
-    """Make a trial."""
+    """Create a trial."""
 
     request_id: str
     seed: int
@@ -45,14 +45,14 @@ class Create(msgspec.Struct, frozen=True, tag="create"):
 
 
 class ValidateAfter(msgspec.Struct, frozen=True, tag="validate_after", gc=False):
-    """Train until `length` in all, then report the searcher metric."""
+    """Train until `length` in total, then report the searcher metric."""
 
     request_id: str
     length: int
 
 
 class Close(msgspec.Struct, frozen=True, tag="close", gc=False):
-    """No further work for that trial."""
+    """No further work for this trial."""
 
     request_id: str
 
@@ -65,7 +65,7 @@ class Shutdown(msgspec.Struct, frozen=True, tag="shutdown"):
 
 
 class Proposal(NamedTuple):
-    """Hyperparameters for a trial that is about to be announced, and where they come from."""
+    """Hyperparameters for a trial that is about to be announced, and their origin."""
 
     hparams: dict[str, Any]
     reason: str
@@ -79,11 +79,11 @@ class TrialCreated(msgspec.Struct, frozen=True, tag="trial_created"):
 
     request_id: str
     hparams: dict[str, Any] = {}
-    """As announced in the log: what counts, should the method propose otherwise when it is replayed."""
+    """As announced in the log. These count, even if a replay of the method would propose others."""
 
 
 class ValidationCompleted(msgspec.Struct, frozen=True, tag="validation_completed"):
-    """The trial answered an operation. `metric` is a number, or text for what is not finite (section 7)."""
+    """The trial completed an operation. `metric` is a number, or text if it is not finite (section 7)."""
 
     request_id: str
     metric: Any
@@ -105,7 +105,7 @@ class TrialExitedEarly(msgspec.Struct, frozen=True, tag="trial_exited_early"):
 
 
 class TrialProgress(msgspec.Struct, frozen=True, tag="trial_progress"):
-    """Units trained so far, in all."""
+    """Total units trained so far."""
 
     request_id: str
     units: float
@@ -118,22 +118,27 @@ M = TypeVar("M", bound="Method")
 
 
 class Method(Protocol):
-    """One search method. Each call returns the next state and what is asked for; `self` is not changed."""
+    """One search method.
+
+    Each call returns the next state and the requested operations; `self` is not changed.
+    """
 
     def initial(self: M, rng: Rng) -> tuple[M, list[Operation]]:
-        """Once, at the start of the experiment."""
+        """Called once, at the start of the experiment."""
 
     def trial_created(self: M, request_id: str) -> tuple[M, list[Operation]]:
         """The trial was announced."""
 
     def validation_completed(self: M, request_id: str, metric: Any, rng: Rng) -> tuple[M, list[Operation]]:
-        """An operation was answered."""
+        """An operation was completed."""
 
     def exited_early(self: M, request_id: str, reason: str, rng: Rng) -> tuple[M, list[Operation]]:
-        """The trial gave up, or was given up."""
+        """The trial gave up or was stopped."""
 
     def trial_closed(self: M, request_id: str, rng: Rng) -> tuple[M, list[Operation]]:
         """The trial is over."""
 
     def progress(self, units: Table[float], finished: int) -> float:
-        """0 to 1, from the units that open trials have trained and how many valid trials are over."""
+        """Progress, 0 to 1, from the units that open trials have trained and the number of valid trials that
+        are over.
+        """

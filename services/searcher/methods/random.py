@@ -20,7 +20,7 @@ class RandomSearch(msgspec.Struct, frozen=True, tag="random"):
     max_trials: int
     max_concurrent: int
     replaces_invalid: bool
-    """Whether a trial that reports invalid hyperparameters makes room for another."""
+    """Whether a trial that reports invalid hyperparameters is replaced by another."""
     created: int = 0
 
     def initial(self, rng: Rng) -> tuple[RandomSearch, list[Operation]]:

@@ -1,4 +1,4 @@
-"""An ordered list of results whose next version shares with it what did not change."""
+"""A persistent ordered list of results: versions share what did not change."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _METRIC = attrgetter("metric")
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A trial's result in a rung; smaller metrics are better here, whatever the user's direction."""
+    """A trial's result in a rung. Smaller metrics are better here, whatever the user's direction."""
 
     metric: float
     request_id: str
@@ -26,7 +26,7 @@ Run = tuple[Entry, ...]
 
 
 class Place(NamedTuple):
-    """Somewhere in a ranking: how many entries stand before it, and where that is."""
+    """A position in a ranking: the number of entries before it, and where that is."""
 
     rank: int
     run: int
@@ -38,7 +38,7 @@ def _first_metric(run: Run) -> float:
 
 
 class Ranking(msgspec.Struct, frozen=True, array_like=True):
-    """Entries in order, cut into runs of at most `LONGEST_RUN`, of which a change copies one."""
+    """Entries in order, split into runs of at most `LONGEST_RUN`; a change copies only one run."""
 
     count: int = 0
     sizes: tuple[int, ...] = (0,)
@@ -46,21 +46,21 @@ class Ranking(msgspec.Struct, frozen=True, array_like=True):
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> Ranking:
-        """A ranking of entries that are in order."""
+        """Build a ranking from ordered entries."""
         ranking = cls()
         for entry in entries:
             ranking = ranking.insert(ranking.end(), entry)
         return ranking
 
     def place(self, metric: float, *, before_equals: bool = False) -> Place:
-        """Where a metric belongs: behind those that equal it, or before them."""
+        """Where a metric belongs: after equal ones, or before them."""
         bisect = bisect_left if before_equals else bisect_right
         run = bisect(self.runs, metric, lo=1, key=_first_metric) - 1
         offset = bisect(self.runs[run], metric, key=_METRIC)
         return Place(sum(self.sizes[:run]) + offset, run, offset)
 
     def at(self, index: int) -> Place:
-        """The place of the entry that `index` others stand before; it must exist."""
+        """The place of the entry with this index, which must exist."""
         before = 0
         for run, size in enumerate(self.sizes):
             if index < before + size:
@@ -69,11 +69,11 @@ class Ranking(msgspec.Struct, frozen=True, array_like=True):
         raise IndexError(index)
 
     def end(self) -> Place:
-        """The place behind the last entry."""
+        """The place after the last entry."""
         return Place(len(self), len(self.sizes) - 1, self.sizes[-1])
 
     def insert(self, place: Place, entry: Entry) -> Ranking:
-        """With one entry more."""
+        """The ranking with one more entry."""
         longer = [*self.runs[place.run]]
         longer.insert(place.offset, entry)
         half = len(longer) // 2
@@ -81,17 +81,17 @@ class Ranking(msgspec.Struct, frozen=True, array_like=True):
         return self._swapped(place.run, *parts, more=1)
 
     def promote(self, place: Place) -> Ranking:
-        """With the entry at a place marked as gone on."""
+        """The ranking with the entry at a place marked as promoted."""
         run = [*self.runs[place.run]]
         run[place.offset] = msgspec.structs.replace(run[place.offset], promoted=True)
         return self._swapped(place.run, run, more=0)
 
     def without(self, request_id: str) -> Ranking:
-        """Without the results of one trial."""
+        """The ranking without the results of one trial."""
         for number, run in enumerate(self.runs):
             kept = [entry for entry in run if entry.request_id != request_id]
             if len(kept) < len(run):
-                # A run may be empty only where it is the only one: the others are found by their first entry.
+                # A run may only be empty if it is the only one: the others are found by their first entry.
                 parts = [kept] if kept or len(self.runs) == 1 else []
                 return self._swapped(number, *parts, more=len(kept) - len(run))
         return self

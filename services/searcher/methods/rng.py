@@ -1,7 +1,7 @@
-"""The 32-bit Mersenne Twister, as state that can be stored (Matsumoto and Nishimura, 1998).
+"""The 32-bit Mersenne Twister, with storable state (Matsumoto and Nishimura, 1998).
 
-Seeded with one word by the classic initialiser, so the stream is that of
-`numpy.random.RandomState(seed)`; draws are those of the searchers spec, section 2.
+Seeded with one word by the classic initialiser, so the stream is that of `numpy.random.RandomState(seed)`.
+Draws follow the searchers spec, section 2.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _UPPERS, _LOWERS, _ONES = _lanes(_UPPER), _lanes(_LOWER), _lanes(1)
 
 
 class RngState(msgspec.Struct, frozen=True, gc=False):
-    """Where a stream stands."""
+    """The position in a stream."""
 
     key: bytes
     """624 little-endian words."""
     position: int
-    """Words of the key already drawn; 624 means that the key is used up."""
+    """Number of words of the key already drawn; 624 means that the key is used up."""
 
 
 class Rng:
-    """Draws from a stream; `state()` is where it stands. Lives within one step of a search."""
+    """Draws from a stream; `state()` returns its position. Lives within one step of a search."""
 
     def __init__(self, state: RngState) -> None:
         self._key = state.key
@@ -42,11 +42,11 @@ class Rng:
 
     @classmethod
     def seeded(cls, seed: int) -> Rng:
-        """A stream from one 32-bit word."""
+        """A stream seeded with one 32-bit word."""
         return cls(_seeded(seed & 0xFFFFFFFF))
 
     def state(self) -> RngState:
-        """Where the stream stands now."""
+        """The current position in the stream."""
         return RngState(self._key, self._position)
 
     def bits32(self) -> int:
@@ -62,7 +62,7 @@ class Rng:
         return (self.bits32() << 32) | self.bits32()
 
     def below(self, n: int) -> int:
-        """An integer in [0, n), by rejection under the smallest mask; n = 1 draws nothing."""
+        """An integer in [0, n), by rejection under the smallest mask. n = 1 draws nothing."""
         largest = n - 1
         if largest == 0:
             return 0
@@ -74,7 +74,7 @@ class Rng:
                 return value
 
     def unit(self) -> float:
-        """A float in [0, 1) of 53 bits."""
+        """A float in [0, 1) with 53 random bits."""
         high, low = self.bits32() >> 5, self.bits32() >> 6
         return (high * 67108864 + low) / 9007199254740992
 
@@ -83,7 +83,7 @@ class Rng:
         return low + (high - low) * self.unit()
 
     def request_id(self) -> str:
-        """16 bytes from four words, marked as a UUID of version 4."""
+        """16 bytes from four words, marked as a version 4 UUID."""
         raw = bytearray(_FOUR_WORDS.pack(self.bits32(), self.bits32(), self.bits32(), self.bits32()))
         raw[6] = (raw[6] & 0x0F) | 0x40
         raw[8] = (raw[8] & 0x3F) | 0x80
@@ -93,7 +93,7 @@ class Rng:
 
 @functools.lru_cache(maxsize=64)
 def _seeded(word: int) -> RngState:
-    """Half a millisecond, and each experiment begins three times: checked, looked at ahead, and folded."""
+    """Cached: it takes half a millisecond, and each experiment is started three times (check, preview, fold)."""
     words = [word]
     for index in range(1, N):
         previous = words[-1]
@@ -102,16 +102,16 @@ def _seeded(word: int) -> RngState:
 
 
 def _twist(key: bytes) -> bytes:
-    """The key that follows one that is used up; all words at once, as lanes of one large integer."""
+    """The key that follows a used-up one. All words are computed at once, as lanes of one large integer."""
     words = int.from_bytes(key, "little")
     joined = (words & _UPPERS) | ((words >> 32) & _LOWERS)
     mixed = ((joined >> 1) & _LOWERS) ^ ((joined & _ONES) * _MATRIX)
-    # Each new word takes part in the one N - M later, so they come in runs of that length.
+    # Each new word is used N - M words later, so they are computed in runs of that length.
     first = (words >> 32 * M) ^ _cut(mixed, 0, N - M)
     second = first ^ _cut(mixed, N - M, 2 * (N - M))
     third = _cut(second, 0, 2 * M - N - 1) ^ _cut(mixed, 2 * (N - M), N - 1)
     fresh = first | second << 32 * (N - M) | third << 64 * (N - M)
-    # The last one wraps round to the first new one.
+    # The last word wraps around to the first new one.
     last = (_cut(words, N - 1, N) & _UPPER) | (fresh & _LOWER)
     last = _cut(fresh, M - 1, M) ^ (last >> 1) ^ (last & 1) * _MATRIX
     return (fresh | last << 32 * (N - 1)).to_bytes(4 * N, "little")
@@ -123,7 +123,7 @@ def _cut(lanes: int, begin: int, end: int) -> int:
 
 @lru_cache(maxsize=32)
 def _tempered(key: bytes) -> tuple[int, ...]:
-    """The words of a key as they are drawn."""
+    """The words of a key after tempering."""
     words = int.from_bytes(key, "little")
     words ^= (words >> 11) & _lanes(0x1FFFFF)
     words ^= (words << 7) & _lanes(0x9D2C5680)

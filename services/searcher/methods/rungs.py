@@ -1,4 +1,4 @@
-"""The rungs of a halving bracket, and the results that trials reported at them (searchers spec, 5.1, 5.2)."""
+"""The rungs of a halving bracket, and the results that trials reported there (searchers spec, 5.1, 5.2)."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ replace = msgspec.structs.replace
 
 
 class Rung(msgspec.Struct, frozen=True):
-    """One length, and what trials reported at it, best first (in the top rung: in order of arrival)."""
+    """One length and its results, best first (in the top rung: in order of arrival)."""
 
     length: int
     entries: Ranking = Ranking()
     outstanding: int = 0
-    """Trials on their way to a result in this rung."""
+    """Number of trials that are yet to report in this rung."""
     settled: bool = False
-    """Every entry has gone on or was told to close."""
+    """Whether every entry was promoted or told to close."""
 
     def with_entry(self, place: Place, entry: Entry) -> Rung:
-        """With one entry more."""
+        """The rung with one more entry."""
         return replace(self, entries=self.entries.insert(place, entry), settled=False)
 
     def with_promoted(self, place: Place) -> Rung:
-        """With the entry at a place marked as gone on."""
+        """The rung with the entry at a place marked as promoted."""
         return replace(self, entries=self.entries.promote(place))
 
     def without(self, request_id: str) -> Rung:
-        """Without the results of one trial."""
+        """The rung without the results of one trial."""
         return replace(self, entries=self.entries.without(request_id))
 
     def expecting(self, more: int) -> Rung:
-        """With `more` trials on their way."""
+        """The rung with `more` additional trials expected."""
         return replace(self, outstanding=self.outstanding + more)
 
 
 def rung_lengths(num_rungs: int, max_length: int, divisor: float) -> list[int]:
-    """Absolute lengths, ascending; neighbours may be equal when `max_length` is small."""
+    """Absolute lengths, ascending. Neighbours may be equal if `max_length` is small."""
     if num_rungs > MOST_RUNGS:
         raise MethodError(f"a bracket of {num_rungs} rungs is too high: the most is {MOST_RUNGS}")
     return [max(int(max_length / divisor ** (num_rungs - 1 - i)), 1) for i in range(num_rungs)]

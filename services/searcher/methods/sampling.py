@@ -1,4 +1,4 @@
-"""Draws a trial: hyperparameters, request id, seed, in that order (searchers spec, section 2)."""
+"""Draws a trial: hyperparameters, request id, seed, in this order (searchers spec, section 2)."""
 
 from __future__ import annotations
 
@@ -42,6 +42,6 @@ def create(space: dict[str, Any], rng: Rng) -> Create:
 
 
 def create_with(hparams: dict[str, Any], rng: Rng) -> Create:
-    """A trial with hyperparameters that were chosen otherwise."""
+    """A trial with given hyperparameters."""
     request_id = rng.request_id()
     return Create(request_id, rng.below(1 << 31), hparams)

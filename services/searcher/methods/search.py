@@ -1,4 +1,7 @@
-"""The wrapper around every method: what all searches keep, when one is over (searchers spec, 1.3)."""
+"""The wrapper around every method.
+
+State common to all searches, and when a search ends (searchers spec, 1.3).
+"""
 
 from __future__ import annotations
 
@@ -37,20 +40,20 @@ replace = msgspec.structs.replace
 
 
 class Search(msgspec.Struct, frozen=True):
-    """A search at one point of its history; equal histories give equal searches.
+    """A search at one point of its history. Equal histories give equal searches.
 
-    Nothing in it is ever changed in place, so that earlier states stay true.
+    Nothing in it is modified in place, so earlier states remain valid.
     """
 
     method: AnyMethod
     rng: RngState
     smaller_is_better: bool
     requested: int = 0
-    """Trials asked for."""
+    """Number of trials requested."""
     units: Table[float] = Table()
-    """Units trained by each open trial, as far as it told; without those of invalid hyperparameters."""
+    """Units trained by each open trial, as reported; excludes trials with invalid hyperparameters."""
     finished: int = 0
-    """Trials that are over, without those of invalid hyperparameters."""
+    """Number of trials that are over, without those with invalid hyperparameters."""
     closed: Table[bool] = Table()
     exited: Table[str] = Table()
     """Trials that exited early, and why."""
@@ -63,10 +66,11 @@ Step = tuple[Search, tuple[Operation, ...]]
 def start(
     searcher: Mapping[str, Any], hyperparameters: Mapping[str, Any], seed: int, version: int | None = None
 ) -> Step:
-    """Begin a search; `searcher` and `hyperparameters` are those of a completed configuration.
+    """Begin a search. `searcher` and `hyperparameters` come from a completed configuration.
 
-    `version` is that of the method, where the search began before; the newest where it is not given. Raises
-    `MethodError` for what cannot be searched, `UnknownVersion` for a version of a later release.
+    `version` is that of the method if the search began earlier; the default is the newest. Raises
+    `MethodError` for a configuration that cannot be searched, and `UnknownVersion` for a version of a later
+    release.
     """
     rng = Rng.seeded(seed)
     better = bool(searcher.get("smaller_is_better", True))
@@ -79,10 +83,10 @@ def start(
 
 
 def step(search: Search, event: Event) -> Step:
-    """One event of the search; `search` is not changed.
+    """Return the search after one event. `search` itself is not changed.
 
-    What was told before (a trial's creation, its early exit, its end) has no effect. Raises
-    `MethodError` for a metric that the method cannot rank and for a trial that it does not know.
+    A repeated event (a trial's creation, early exit or end) has no effect. Raises `MethodError` for a metric
+    that the method cannot rank, and for an unknown trial.
     """
     take = _STEPS.get(type(event))
     if take is None:
@@ -159,7 +163,7 @@ def _asked(search: Search, stepped: tuple[AnyMethod, list[Operation]], rng: Rng)
 
 
 def _end(search: Search, operations: tuple[Operation, ...], *, closing: bool) -> Step:
-    """Shut down once every trial that was asked for is closed."""
+    """Shut down once every requested trial is closed."""
     if isinstance(search.method, CustomSearch):
         return search, operations
     if search.shutdown or search.requested != len(search.closed):
@@ -171,10 +175,10 @@ def _end(search: Search, operations: tuple[Operation, ...], *, closing: bool) ->
 
 
 def rankable(metric: Any, smaller_is_better: bool) -> float:
-    """A metric that can be ordered (searchers spec, section 7).
+    """Convert a metric to a number that can be ordered (searchers spec, section 7).
 
-    NaN becomes the worst finite value for the direction, an infinity the finite value nearest to it;
-    the three may come as text. Raises `MethodError` for what is no number.
+    NaN becomes the worst finite value for the direction, an infinity the nearest finite value. All three may
+    be given as text. Raises `MethodError` for anything that is not a number.
     """
     value = SPELLED.get(metric, metric) if isinstance(metric, str) else metric
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -185,10 +189,10 @@ def rankable(metric: Any, smaller_is_better: bool) -> float:
 
 
 def propose(search: Search, seed: int, drawn: dict[str, Any]) -> Proposal:
-    """The hyperparameters to announce a trial with, given its seed and those that it was created with.
+    """The hyperparameters to announce a trial with, given its seed and those it was created with.
 
-    What is announced comes back as `TrialCreated` and is the truth from then on, so a replay of the
-    log asks for no proposal.
+    The announced ones come back in `TrialCreated` and count from then on, so a replay of the log makes no
+    proposals.
     """
     if isinstance(search.method, TpeSearch):
         return search.method.proposal(seed, drawn)
@@ -196,11 +200,11 @@ def propose(search: Search, seed: int, drawn: dict[str, Any]) -> Proposal:
 
 
 def unavailable(searcher: Mapping[str, Any]) -> str:
-    """Why this installation cannot run a new search of this kind; empty when it can."""
+    """Why this installation cannot run a new search of this kind; "" if it can."""
     return MISSING if searcher["name"] == "tpe" and not is_installed() else ""
 
 
 def progress(search: Search) -> float:
-    """How far the search is, 0 to 1."""
+    """Progress of the search, 0 to 1."""
     value = search.method.progress(search.units, search.finished)
     return value if math.isfinite(value) else 0.0

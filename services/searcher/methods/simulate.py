@@ -1,4 +1,4 @@
-"""Plays a whole search without training: for previews and tests (searchers spec, section 10)."""
+"""Simulates a whole search without training, for previews and tests (searchers spec, section 10)."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from services.searcher.methods.search import Search, start, step
 MOST_TRIALS = 100_000
 
 Lengths = tuple[int, ...]
-"""What one trial was asked to train to, in order; absolute, in the unit of `max_length`."""
+"""The lengths that one trial was asked to train to, in order; absolute, in the unit of `max_length`."""
 Metric = Callable[[int, int, Rng], Any]
-"""The metric of a trial: from its number in order of creation, a length, and a generator to draw from."""
+"""Returns a trial's metric, given its number in order of creation, a length, and a generator."""
 
 
 class Simulation(msgspec.Struct, frozen=True):
-    """A search that was played to its end."""
+    """A search that was simulated to its end."""
 
     trials: dict[str, Lengths]
     """By request id, in order of creation."""
@@ -41,7 +41,7 @@ class Simulation(msgspec.Struct, frozen=True):
 
 
 def random_metric(number: int, length: int, rng: Rng) -> float:
-    """A metric that says nothing: uniform in [0, 1)."""
+    """A meaningless metric: uniform in [0, 1)."""
     return rng.unit()
 
 
@@ -55,11 +55,11 @@ def simulate(
     most_trials: int = MOST_TRIALS,
     version: int | None = None,
 ) -> Simulation:
-    """Play a search whose trials take turns in random order; `watch` sees each state, the first included.
-    `version` is that of the method; the newest where it is not given.
+    """Simulate a search whose trials take turns in random order.
 
-    Equal arguments give equal simulations. Raises `MethodError` when the search cannot start, makes
-    more than `most_trials`, ends with work left, or stops asking before its end.
+    `watch` is called with each state, including the first. `version` is that of the method; the default is
+    the newest. Equal arguments give equal simulations. Raises `MethodError` if the search cannot start,
+    creates more than `most_trials`, ends with work left, or stops asking before its end.
     """
     search, operations = start(searcher, hyperparameters, seed, version)
     table = _Table(Rng.seeded(seed), metric, most_trials)
@@ -73,12 +73,12 @@ def simulate(
 
 
 def breakdown(simulation: Simulation) -> dict[Lengths, int]:
-    """How many trials were asked for the same lengths, the most frequent first."""
+    """How many trials were asked for the same lengths, most frequent first."""
     return dict(Counter(simulation.trials.values()).most_common())
 
 
 class _Table:
-    """Operations that wait for their turn: in order for one trial, at random between trials."""
+    """Pending operations: in order for each trial, random between trials."""
 
     def __init__(self, rng: Rng, metric: Metric, most_trials: int) -> None:
         self.lengths: dict[str, Lengths] = {}

@@ -1,4 +1,4 @@
-"""A map whose next version shares with it what did not change."""
+"""A persistent map: versions share what did not change."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ V = TypeVar("V")
 
 
 class Table(msgspec.Struct, Generic[V], frozen=True, array_like=True):
-    """Names and values in about sqrt(n) small dictionaries, of which a change copies one.
+    """Names and values in about sqrt(n) small dictionaries; a change copies only one.
 
-    So `n` changes cost n * sqrt(n) in all and each earlier version stays true. It is encoded as it
-    stands, without a hook; a name's place is the same in every process, unlike `hash`.
+    So `n` changes cost n * sqrt(n) in total, and each earlier version stays valid. It is encoded as is,
+    without a hook. A name's bucket is the same in every process, unlike with `hash`.
     """
 
     count: int = 0
@@ -30,7 +30,7 @@ class Table(msgspec.Struct, Generic[V], frozen=True, array_like=True):
         return table
 
     def put(self, name: str, value: V) -> Table[V]:
-        """With a value under a name, in place of the one that stood there."""
+        """The table with a name set to a value."""
         buckets = list(self.buckets)
         place = crc32(name.encode()) % len(buckets)
         bucket = buckets[place]
@@ -39,7 +39,7 @@ class Table(msgspec.Struct, Generic[V], frozen=True, array_like=True):
         return Table(count, tuple(buckets if count <= len(buckets) ** 2 else _spread(buckets)))
 
     def drop(self, name: str) -> Table[V]:
-        """Without a name, which must be there."""
+        """The table without a name, which must exist."""
         buckets = list(self.buckets)
         place = crc32(name.encode()) % len(buckets)
         bucket = buckets[place] = buckets[place].copy()
@@ -60,13 +60,13 @@ class Table(msgspec.Struct, Generic[V], frozen=True, array_like=True):
             yield from bucket
 
     def values(self) -> Iterator[V]:
-        """Every value, in no order that means anything; the same for equal histories."""
+        """Every value, in no meaningful order, but the same for equal histories."""
         for bucket in self.buckets:
             yield from bucket.values()
 
 
 def _spread(buckets: list[dict[str, V]]) -> list[dict[str, V]]:
-    """The same names over twice as many dictionaries."""
+    """The same names, distributed over twice as many dictionaries."""
     wider: list[dict[str, V]] = [{} for _ in range(2 * len(buckets))]
     for bucket in buckets:
         for name, value in bucket.items():

@@ -1,7 +1,7 @@
 """Trials at points that a tree-structured Parzen estimator proposes from earlier results.
 
-After "Algorithms for Hyper-Parameter Optimization" (Bergstra et al., 2011). Another method decides
-how many trials there are and how far each trains; here it is decided where they are.
+After "Algorithms for Hyper-Parameter Optimization" (Bergstra et al., 2011). Another method decides how many
+trials there are and how far each trains; this one decides their hyperparameters.
 """
 
 from __future__ import annotations
@@ -22,25 +22,26 @@ from services.searcher.methods.rungs import MOST_RUNGS
 from services.searcher.methods.table import Table
 
 NEWEST = 500
-"""Points that a proposal looks at: its cost grows with each."""
+"""Maximum number of points that a proposal uses, since its cost grows with each."""
 LESSONS = ("ERRORED", "INVALID_HP", "INIT_INVALID_HP")
-"""Early exits that speak against a point."""
+"""Reasons for early exits that count against a point."""
 
 
 class TpeSearch(msgspec.Struct, frozen=True, tag="tpe"):
-    """A method whose trials move, when they are announced, to where the estimator expects most.
+    """A method whose trials get the estimator's proposal when they are announced.
 
-    The state needs no Optuna: points come from the log, proposals are made as trials are announced.
+    The state does not need Optuna: points come from the log, and proposals are made when trials are
+    announced.
     """
 
     inner: RandomSearch | AshaSearch
     max_length: int
     startup: int
-    """Results to wait for, before any is learnt from."""
+    """Number of results to wait for before using the estimator."""
     smaller_is_better: bool
     points: Table[Point] = Table()
     results: int = 0
-    """Points that have a value."""
+    """Number of points that have a value."""
     numbered: Table[str] = Table()
     """The trial of each point, by the point's number."""
 
@@ -48,7 +49,7 @@ class TpeSearch(msgspec.Struct, frozen=True, tag="tpe"):
         return self._took(self.inner.initial(rng))
 
     def announced(self, request_id: str, hparams: dict[str, Any]) -> TpeSearch:
-        """A trial exists at a point."""
+        """A trial was announced at a point."""
         number = len(self.points)
         return msgspec.structs.replace(
             self,
@@ -57,7 +58,7 @@ class TpeSearch(msgspec.Struct, frozen=True, tag="tpe"):
         )
 
     def proposal(self, seed: int, drawn: dict[str, Any]) -> Proposal:
-        """Where the next trial should be; `drawn` is a random point for when nothing is known."""
+        """The point of the next trial. `drawn` is a random point, used while too few results are known."""
         if self.results < self.startup:
             why = f"drawn at random: {self.results} of the first {self.startup} results are there"
             return Proposal(drawn, why)
@@ -66,7 +67,7 @@ class TpeSearch(msgspec.Struct, frozen=True, tag="tpe"):
         try:
             hparams = optuna_sampler.propose(self.inner.space, points, self.max_length, seed)
         except Exception as error:
-            # One search must not stop the service that serves all.
+            # One search must not stop the service that runs all of them.
             return Proposal(drawn, f"drawn at random, for optuna could not propose: {error!r}")
         return Proposal(hparams, f"proposed by TPE from {self.results} results")
 
@@ -90,7 +91,7 @@ class TpeSearch(msgspec.Struct, frozen=True, tag="tpe"):
     def exited_early(self, request_id: str, reason: str, rng: Rng) -> tuple[TpeSearch, list[Operation]]:
         point, told = self.points[request_id], self
         if point.value is None:
-            # A number is never given twice, so a point is emptied rather than dropped.
+            # Numbers are never reused, so the point is emptied rather than dropped.
             failed = msgspec.structs.replace(point, failed=True)
             gone = failed if reason in LESSONS else msgspec.structs.replace(failed, hparams={})
             told = msgspec.structs.replace(self, points=self.points.put(request_id, gone))
@@ -108,7 +109,7 @@ class TpeSearch(msgspec.Struct, frozen=True, tag="tpe"):
         return msgspec.structs.replace(self, inner=step[0]), step[1]
 
     def _length(self, request_id: str) -> int:
-        """What a trial was asked to train to last."""
+        """The length that a trial was last asked to train to."""
         if isinstance(self.inner, RandomSearch):
             return self.max_length
         return self.inner.rungs[self.inner.rung_of[request_id]].length
@@ -138,7 +139,7 @@ def tpe(
 
 
 def _rung_count(rungs: Mapping[str, Any], max_length: int, max_trials: int) -> int:
-    """As many rungs as length and trials have room for."""
+    """As many rungs as the length and the number of trials allow."""
     divisor = rungs["divisor"]
     most: int = min(rungs["max_rungs"], rung_count(max_length, divisor), rung_count(max_trials, divisor))
     if most > MOST_RUNGS:

@@ -1,1 +1,1 @@
-"""What runs in a template, in the interpreter of the scripts: standard library only, and the shim."""
+"""Code that runs in a template, in the scripts' interpreter: only the standard library and the shim."""

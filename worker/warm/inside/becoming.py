@@ -1,4 +1,4 @@
-"""In a fork of a template: become the script's process, as it would be had its interpreter just started."""
+"""In a fork of a template: become the script's process, as if its interpreter had just been started."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from worker.warm.inside.whereabouts import Places
 
 MODULES = "modules.txt"
-"""In a run's folder: what it held at its end."""
+"""File in a run's folder with what it had loaded at its end."""
 
 
 class Script:
@@ -37,9 +37,11 @@ class Script:
         places: Sequence[Places],
         generators: Generators,
     ) -> None:
-        """`signals` are the handlers that an interpreter begins with; `shell` and `imports` are what a shell
-        on the way, and imports, do to the environment; `roots` have the installed packages; `places` are
-        where modules keep the working directory.
+        """Takes what a fork must restore or change.
+
+        `signals` are the handlers with which an interpreter begins. `shell` and `imports` are the changes
+        that a shell, and the imports, make to the environment. `roots` contain the installed packages.
+        `places` are where modules store the working directory.
         """
         self._signals = signals
         self._shell = shell
@@ -51,8 +53,9 @@ class Script:
     def of(
         self, request: Mapping[str, Any], ours: Mapping[str, ModuleType], path: Sequence[str]
     ) -> Callable[..., NoReturn]:
-        """What makes the child of a shim the script of a run; `ours` are modules of the
-        shim's alone, `path` is `sys.path` without them.
+        """Return the function that turns the child of a shim into the script of a run.
+
+        `ours` are modules that only the shim uses; `path` is `sys.path` without them.
         """
 
         def become(
@@ -82,7 +85,7 @@ class Script:
         return become
 
     def _begin(self, request: Mapping[str, Any], cwd: str) -> _Main:
-        """The main program, of a process that is to be seen as what the request says."""
+        """Prepare the main program, in a process that must look as the request says."""
         main = _module(request) if request["is_module"] else _file(request)
         showing.show(request["words"], os.environ)
         self._generators.renew()
@@ -94,7 +97,7 @@ class Script:
         return main
 
     def _serve_ranks(self, run: str, python: str) -> None:
-        """Have a process from which the launcher's ranks are forked; in these, `Became` is raised."""
+        """Start a process from which the launcher's ranks are forked. In these ranks, `Became` is raised."""
         given, loaded = dict(os.environ), set(sys.modules)
 
         def begin(asked: dict[str, Any], out: int, err: int) -> NoReturn:
@@ -104,7 +107,7 @@ class Script:
 
         address, server = ranks.serve(begin)
         os.environ[ranks.ADDRESS] = address
-        # It would be ended anyway, but perhaps not before the shim looks for what is left.
+        # It would end anyway, but perhaps not before the shim looks for leftover processes.
         atexit.register(_end_server, server, os.getpid())
 
     def _be_a_process(
@@ -136,7 +139,7 @@ class Script:
 
 
 class _Main:
-    """The main program: `call` is C code that takes any two arguments, and runs it with no frame below."""
+    """The main program. `call` is C code that takes any two arguments and runs it with no frame below."""
 
     def __init__(self, call: Any, descriptor: int = -1) -> None:
         self.call = call
@@ -144,7 +147,7 @@ class _Main:
 
 
 def _file(request: Mapping[str, Any]) -> _Main:
-    """A script, run by what the interpreter itself runs scripts with."""
+    """A script, run by the function that the interpreter itself uses for scripts."""
     import functools
 
     script = request["main"]
@@ -164,7 +167,7 @@ def _file(request: Mapping[str, Any]) -> _Main:
 
 
 def _end(result: int, *_: object) -> int:
-    """A script that failed has told why; what is left is the status."""
+    """A failed script has already printed its error; only the exit status is left to set."""
     if result:
         raise SystemExit(1)
     return result
@@ -185,7 +188,7 @@ def _module(request: Mapping[str, Any]) -> _Main:
 
 
 def _freshen(cwd: str) -> None:
-    """What modules noted of the process in which they were imported."""
+    """Update what modules stored about the process in which they were imported."""
     sys.orig_argv[:] = showing.words_of_this_process()
     time.tzset()
     processes: Any = sys.modules.get("multiprocessing.process")
@@ -206,7 +209,7 @@ def _close_all_but_standard_streams(keep: int) -> None:
             try:
                 os.close(fd)
             except OSError:
-                # The one that listed them.
+                # The descriptor that listed the others.
                 continue
 
 
@@ -217,11 +220,11 @@ def _end_server(server: int, pid: int) -> None:
 
 
 def _leave_word(path: str, roots: Sequence[str], pid: int) -> None:
-    """Say what this run held at its end, for the next template; it is asked for as little as possible."""
+    """Report what this run had loaded at its end, for the next template. Uses as little as possible."""
     if os.getpid() != pid:
         return
     try:
-        # A launcher and its ranks hold different ones.
+        # A launcher and its ranks have different modules, so append.
         with open(path, "a") as file:
             file.write("\n".join([*preloading.held(roots), ""]))
     except (OSError, RuntimeError):

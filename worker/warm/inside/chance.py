@@ -1,4 +1,4 @@
-"""Generators of random numbers: what begins with chance begins anew in each fork; what is seeded does not."""
+"""Random number generators: each fork reseeds randomly seeded ones and keeps explicitly seeded ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import random
 import sys
 
 CHOSEN = 2**32
-"""Seeds that people choose are smaller, and those that come by chance hardly ever."""
+"""Seeds that people choose are smaller; random seeds almost never are."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 
 class Generators:
-    """Those that modules share, and those that they keep, from before anything was imported on."""
+    """The generators that modules share and those that they keep, tracked from before the first import."""
 
     def __init__(self) -> None:
         self._shared: dict[str, object] = {}
         self._given: list[random.Random] = []
-        """Seeded by who made them: the same in every process."""
+        """Seeded explicitly by their creators: the same in every process."""
         self._kept: list[random.Random] = []
         self.look()
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
-        """Notice which of Python's are made with a seed."""
+        """Record which of Python's generators are created with a seed."""
         seed = random.Random.seed
 
         def noticed(generator: random.Random, a: Any = None, version: int = 2) -> None:
@@ -43,13 +43,13 @@ class Generators:
             random.Random.seed = seed  # type: ignore[method-assign]
 
     def look(self) -> None:
-        """See those that have come with a module, as they are when nobody has touched them."""
+        """Record the initial state of generators that came with a module, before anything uses them."""
         for name, state in _STATES.items():
             if name in sys.modules and name not in self._shared:
                 self._shared[name] = state(sys.modules[name], True)
 
     def problem(self) -> str:
-        """Why forks would not be as fresh processes are, if so. Collects what is to be renewed."""
+        """Why forks would differ from fresh processes, or "". Also collects the generators to reseed."""
         seeded = [n for n, seen in self._shared.items() if _STATES[n](sys.modules[n], False) != seen]
         seeded += [
             name
@@ -75,12 +75,12 @@ class Generators:
         return ""
 
     def renew(self) -> None:
-        """In a fork: begin anew with chance, as all of these did when they were made."""
+        """In a fork: reseed randomly, as all of these were when they were created."""
         for generator in self._kept:
             generator.seed()
         if "numpy.random" in self._shared:
             numbers = sys.modules["numpy.random"]
-            # `seed()` would forget where chance came from, and a fresh one has that.
+            # `seed()` would drop the reference to the entropy source, which a fresh generator has.
             numbers.mtrand._rand._bit_generator.state = numbers.MT19937().state
         if "torch" in self._shared:
             sys.modules["torch"].default_generator.seed()
@@ -88,7 +88,7 @@ class Generators:
 
 def _python_state(module: Any, is_first: bool) -> object:
     if is_first:
-        # Before the first number there is a state of its own; from then on draws leave this part as it is.
+        # Before the first number the state is a special one; later draws leave this part unchanged.
         module.random()
     return module.getstate()[1][:-1]
 
@@ -105,7 +105,7 @@ def _torch_state(module: Any, _: bool) -> object:
 
 def _numpy_is_seeded(module: Any) -> bool:
     generator = module.mtrand._rand._bit_generator
-    # It forgets where chance came from once a number is given.
+    # It drops the reference to the entropy source once it is given a number.
     return getattr(generator, "seed_seq", getattr(generator, "_seed_seq", None)) is None
 
 
@@ -119,4 +119,4 @@ _STATES: dict[str, Callable[[Any, bool], object]] = {
     "torch": _torch_state,
 }
 _SEEDED: dict[str, Callable[[Any], bool]] = {"numpy.random": _numpy_is_seeded, "torch": _torch_is_seeded}
-"""Where the module that seeds is the one that loads them, there is no state from before."""
+"""If the module that seeds is also the one that loads them, there is no earlier state."""

@@ -1,4 +1,4 @@
-"""Whether an interpreter with packages loaded can be forked, and each fork is as if it had been started."""
+"""Checks whether an interpreter with loaded packages can be forked, and each fork acts like a fresh one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KINDS_OF_LIMITS = 16
 
 
 class Unfit(Exception):
-    """Why nothing may be forked from this process; `culprit` is what was loaded last, where that is known."""
+    """Why this process must not be forked. `culprit` is what was loaded last, if known."""
 
     def __init__(self, why: str, culprit: str = "") -> None:
         super().__init__(why)
@@ -37,10 +37,10 @@ class Unfit(Exception):
 def prepare(
     modules: Sequence[str], per_run: frozenset[str], folders: Sequence[str], generators: Generators
 ) -> tuple[dict[str, Any], list[Places]]:
-    """Load those modules that lie in the folders, and see what became of this process.
+    """Load those modules that are in the folders, and check what became of this process.
 
-    `per_run` are variables that this process does not have, and runs will. Returns a report for the worker,
-    and where modules keep the working directory.
+    `per_run` are variables that runs have and this process does not. Returns a report for the worker, and
+    where modules store the working directory.
     """
     why = culprit = ""
     places: list[Places] = []
@@ -58,7 +58,7 @@ def prepare(
 
 
 def _check_plain() -> None:
-    """Nobody watches what this interpreter does, such as a tool that measures coverage."""
+    """Check that no tool observes this interpreter, such as one that measures coverage."""
     monitoring = getattr(sys, "monitoring", None)
     watched = monitoring is not None and any(map(monitoring.get_tool, range(6)))
     if sys.gettrace() or sys.getprofile() or watched:
@@ -94,7 +94,7 @@ def _load(
 
 
 def _state() -> dict[str, object]:
-    """What belongs to the process as a whole, and what a script expects to find as it always is."""
+    """State of the whole process that a script expects to have its usual initial value."""
     mask = os.umask(0o022)
     os.umask(mask)
     return {
@@ -119,7 +119,7 @@ def _state() -> dict[str, object]:
 
 @contextlib.contextmanager
 def _asking(names: frozenset[str]) -> Iterator[list[str]]:
-    """Notice who asks for variables of which each run has its own."""
+    """Record who reads variables that differ for each run."""
     asked: list[str] = []
     environ: Any = type(os.environ)
     get = environ.__getitem__
@@ -141,7 +141,7 @@ def _tasks() -> list[str]:
 
 
 def _descriptors() -> list[str]:
-    """Open files but the one that lists them."""
+    """Open files, except the descriptor that lists them."""
     descriptors = []
     for fd in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):
@@ -150,7 +150,7 @@ def _descriptors() -> list[str]:
 
 
 def _probe() -> None:
-    """Fork, and see that what is loaded works there: a pool of threads that was not told would hang it."""
+    """Fork, and check that what is loaded works there: a thread pool unaware of the fork would hang."""
     pid = os.fork()
     if pid == 0:
         _try_out()
@@ -162,7 +162,7 @@ def _probe() -> None:
     status = os.waitpid(pid, 0)[1]
     if status:
         raise Unfit("a fork of it did not come through a computation with what is loaded")
-    # Pools that know of forks have ended at the first one.
+    # Pools that handle forks have ended their threads at the first one.
     if len(_tasks()) > 1:
         raise Unfit("what is loaded has threads that a fork would not have")
 

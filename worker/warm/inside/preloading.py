@@ -1,4 +1,4 @@
-"""What a template loads, and what it notices of it."""
+"""What a template loads, and what it records about that."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 CWD = "\0cwd"
-"""Stands for the folder that a script is started in."""
+"""Stands for the folder in which a script is started."""
 
 
 def roots() -> tuple[str, ...]:
-    """Folders of installed packages: what the interpreter finds by itself, less the standard library.
+    """Folders of installed packages: the interpreter's default path without the standard library.
 
-    Also those that packages which are installed as a checkout name. Not those of PYTHONPATH.
+    Includes the folders of packages installed in editable mode, but not those in PYTHONPATH.
     """
     named = set(os.environ.get("PYTHONPATH", "").split(os.pathsep))
     library = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")}
@@ -28,7 +28,7 @@ def roots() -> tuple[str, ...]:
 
 
 def is_within(file: str | None, folders: Sequence[str]) -> bool:
-    """Whether a file lies below one of the folders."""
+    """Whether a file is below one of the folders."""
     return file is not None and any(file.startswith(folder + os.sep) for folder in folders)
 
 
@@ -50,7 +50,7 @@ def may_load(name: str, folders: Sequence[str]) -> bool:
 
 
 def load(name: str) -> None:
-    """Import one module; what cannot be imported here is left to the script."""
+    """Import one module. One that cannot be imported here is left to the script."""
     try:
         importlib.import_module(name)
     except Exception:
@@ -58,7 +58,7 @@ def load(name: str) -> None:
 
 
 def held(folders: Sequence[str]) -> list[str]:
-    """The modules of installed packages that are loaded, in the order in which they were."""
+    """The loaded modules of installed packages, in the order of loading."""
     names = []
     for name, module in list(sys.modules.items()):
         spec = getattr(module, "__spec__", None)
@@ -68,7 +68,10 @@ def held(folders: Sequence[str]) -> list[str]:
 
 
 def added_by_shell(given: Mapping[str, str]) -> dict[str, str | None]:
-    """What a shell on the way here made of the environment: its own folder stands as `CWD`."""
+    """The changes that an intermediate shell made to the environment.
+
+    Its own folder is represented by `CWD`.
+    """
     own = {"STEADFAST_TEMPLATE", "PYTHONPATH"}
     here = os.getcwd()
     set_variables = {
@@ -80,13 +83,13 @@ def added_by_shell(given: Mapping[str, str]) -> dict[str, str | None]:
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str | None]:
-    """Variables that are new or others; None for those that are gone."""
+    """Variables that are new or changed; None for removed ones."""
     changed: dict[str, str | None] = {name: value for name, value in now.items() if before.get(name) != value}
     return changed | dict.fromkeys(name for name in before if name not in now)
 
 
 class Files:
-    """The files behind what is loaded, as they were then."""
+    """The files behind the loaded modules, as they were when loaded."""
 
     def __init__(self, folders: Sequence[str]) -> None:
         paths = [*folders, sys.executable, os.__file__]
@@ -98,7 +101,7 @@ class Files:
         self._seen = [(path, _stamp(path)) for path in dict.fromkeys(paths)]
 
     def changed(self) -> bool:
-        """Whether any of them has been written, removed or replaced, or a package has come or gone."""
+        """Whether any of them was written, removed or replaced, or a package was installed or removed."""
         return any(_stamp(path) != stamp for path, stamp in self._seen)
 
 

@@ -1,9 +1,9 @@
-"""In the run of a launcher: a process that is forked for each rank, before its own main program has begun.
+"""In the run of a launcher: a process that is forked for each rank, before its main program has begun.
 
-It is a child of the launcher's process and in its session, so the shim finds it and all that comes of it.
-Who wants to start a rank connects, and sends a file with what to run, and its standard output and error. The
-answer is the process id, or that the rank has to be started cold; later its exit code. A rank whose starter
-is gone is ended, as `determined.launch` has the kernel do it for other commands.
+It is a child of the launcher's process and in its session, so the shim finds it and all its descendants. To
+start a rank, a client connects and sends a file with what to run, together with the rank's standard output
+and error. The answer is the process id, or that the rank must be started cold; later the exit code follows. A
+rank is killed when its client disappears, just as `determined.launch` makes the kernel do for other commands.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 ADDRESS = "DET_RANK_SERVER"
-"""Variable of the launcher's process, and of those that it starts, but no rank's."""
+"""Variable of the launcher's process and of those that it starts, but of no rank."""
 STARTED, REFUSED = b"+", b"-"
 PR_SET_PDEATHSIG = 1
 PATIENCE_S = 5.0
@@ -46,21 +46,21 @@ PER_RANK = (
     *("TORCHELASTIC_ERROR_FILE", "TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_SIGNALS_TO_HANDLE"),
     "TORCH_NCCL_ASYNC_ERROR_HANDLING",
 )
-"""Variables that torch's launcher gives to ranks: what asks for one at its import is not preloaded."""
+"""Variables that torch's launcher sets for ranks. Modules that read one during import are not preloaded."""
 _OTHERS = re.compile(r"DET_\w*|TORCHELASTIC_\w*|CUDA_VISIBLE_DEVICES")
 
 
 class Refusal(Exception):
-    """A rank has to be started cold."""
+    """A rank must be started cold."""
 
 
 def request_of(
     asked: Mapping[str, Any], python: str, given: Mapping[str, str], loaded: Collection[str]
 ) -> dict[str, Any]:
-    """The main program of a rank, or `Refusal`.
+    """Return the main program of a rank. Raises `Refusal`.
 
-    `python` is what the launcher's own command line begins with, `given` its environment, `loaded` the names
-    of modules that ranks would find.
+    `python` is the first word of the launcher's own command line, `given` its environment, and `loaded` the
+    names of the modules that ranks would find.
     """
     words = asked["argv"]
     is_module = words[1:2] == ["-m"]
@@ -90,17 +90,18 @@ def _is_script(cwd: str, main: str) -> bool:
 
 
 def _names_beside(cwd: str, main: str) -> set[str]:
-    """What lies beside a script comes before all packages; a folder need not even be one."""
+    """Names beside a script, which take precedence over all packages; a folder need not be a package."""
     return _tops(os.listdir(os.path.dirname(os.path.join(cwd, main))))
 
 
 def serve(begin: Callable[[dict[str, Any], int, int], NoReturn]) -> tuple[str, int]:
-    """Fork the server; returns its address and process id. `begin` makes a fork of it a rank.
+    """Fork the server. Returns its address and process id. `begin` turns a fork of the server into a rank.
 
-    It raises `Refusal`, before it has changed anything, or `Became`; that leaves this function, too.
+    `begin` raises `Refusal` before it has changed anything, or `Became`, which also propagates out of this
+    function.
     """
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    # Of the abstract kind: there is no file that could be left, and no path that could be too long.
+    # In the abstract namespace: no file is left behind, and no path can be too long.
     address = f"steadfast-ranks-{os.urandom(16).hex()}"
     listening.bind(f"\0{address}")
     listening.listen()
@@ -120,17 +121,19 @@ def serve(begin: Callable[[dict[str, Any], int, int], NoReturn]) -> tuple[str, i
 
 
 def die_with(parent: int) -> None:
-    """Have the kernel end this process when its parent ends."""
+    """Make the kernel kill this process when its parent ends."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
 
 
 def _close_all_but(kept_descriptor: int) -> None:
-    """Also the pipe by which the shim is told of a start: it waits for its end."""
+    """Close inherited descriptors, including the pipe that reports a start to the shim, which waits for its
+    end.
+    """
     for name in os.listdir("/proc/self/fd"):
         if (fd := int(name)) > 2 and fd != kept_descriptor:
-            # But the one that listed them.
+            # The descriptor that listed the others is already closed.
             with contextlib.suppress(OSError):
                 os.close(fd)
 
@@ -144,12 +147,15 @@ class Server:
         self._listening = listening
         self._begin = begin
         self._starters: dict[int, tuple[socket.socket, int, int]] = {}
-        """By descriptor of the connection, and by that of the process: connection, process id, descriptor."""
+        """By the descriptor of the connection and by that of the process.
+
+        Connection, process id, process descriptor.
+        """
         self._poll = select.poll()
         self._poll.register(listening, select.POLLIN)
 
     def run(self) -> NoReturn:
-        """Serve for ever."""
+        """Serve forever."""
         while True:
             for fd, _ in self._poll.poll():
                 if fd == self._listening.fileno():
@@ -196,12 +202,12 @@ class Server:
         try:
             self._begin(request, out, err)
         except Exception:
-            # Whatever it was: nobody has seen anything of it.
+            # Whatever went wrong, nothing of it has become visible yet.
             os.write(tell, REFUSED)
         os._exit(0)
 
     def _send(self, connection: socket.socket, message: bytes) -> None:
-        # Of who is gone the poll tells, and the rank is ended.
+        # If the client is gone, the poll reports it and the rank is killed.
         with contextlib.suppress(OSError):
             connection.send(message)
 
@@ -212,7 +218,7 @@ class Server:
             self._poll.register(fd, select.POLLIN)
 
     def _heed(self, fd: int) -> None:
-        """Its starter is gone, or it has ended."""
+        """Handle a client that is gone, or a rank that has ended."""
         connection, pid, watched = self._starters[fd]
         if fd != watched:
             os.kill(pid, signal.SIGKILL)
@@ -222,7 +228,7 @@ class Server:
         self._send(connection, str(status).encode())
         for descriptor in (connection.fileno(), watched):
             del self._starters[descriptor]
-            # That of a starter that was gone is not looked at any more.
+            # The connection of a client that was gone is already unregistered.
             with contextlib.suppress(KeyError):
                 self._poll.unregister(descriptor)
         connection.close()
@@ -230,7 +236,7 @@ class Server:
 
 
 def _is_ours(connection: socket.socket) -> bool:
-    """Whether a process of the same user is at the other end."""
+    """Whether the process at the other end has the same user."""
     size = struct.calcsize("3i")
     peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
     return bool(struct.unpack("3i", peer)[1] == os.getuid())

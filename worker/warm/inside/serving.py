@@ -1,4 +1,4 @@
-"""The life of a template: it loads what it is told, says whether it is fit to fork, and starts runs."""
+"""The life of a template: it loads modules, reports whether it is fit to fork, and starts runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PACKET_BYTES = 128 * 1024
 
 
 class MainProgram:
-    """Stands in `sys.modules` for runpy while the interpreter starts."""
+    """Replaces runpy in `sys.modules` while the interpreter starts."""
 
     def __init__(
         self, control: int, order: int, root: str, ours: dict[str, ModuleType], runpy: ModuleType | None
@@ -39,13 +39,13 @@ class MainProgram:
 
     @property
     def _run_module_as_main(self) -> Any:
-        """What the interpreter calls as its main program: asked for once, and answered in each fork."""
+        """What the interpreter calls as its main program: called once, and returns in each fork."""
         self._tidy()
         try:
             template = Template(self._control, self._order, self._root, self._ours)
             return template.serve()
         except BaseException:
-            # Nothing of this interpreter may go on to run: it has no main program.
+            # The interpreter must not continue: it has no main program.
             traceback.print_exc()
             os._exit(1)
 
@@ -56,12 +56,15 @@ class MainProgram:
         own = sys.modules.get("sitecustomize")
         if getattr(own, "__file__", "").startswith(os.path.dirname(__file__)):
             del sys.modules["sitecustomize"]
-        # The folder that this process was started in is nobody's.
+        # The folder in which this process was started means nothing to scripts.
         del sys.path[0]
 
 
 def _as_after_a_shim(number: int) -> Any:
-    """What a signal does in a script that was started cold: ignored ones that its shim catches are not."""
+    """A signal's handler in a script that was started cold.
+
+    Signals its shim handles are not ignored there.
+    """
     handler = signal.getsignal(number)
     if handler is not signal.SIG_IGN or number not in CAUGHT:
         return handler
@@ -69,7 +72,7 @@ def _as_after_a_shim(number: int) -> Any:
 
 
 class Template:
-    """This process."""
+    """The template process."""
 
     def __init__(self, control: socket.socket, order: int, root: str, ours: dict[str, ModuleType]) -> None:
         self._control = control
@@ -79,7 +82,10 @@ class Template:
         self._signals = {int(n): _as_after_a_shim(n) for n in signal.valid_signals()}
 
     def serve(self) -> Any:
-        """Start runs until the worker is gone; returns in those that run a script, with its main program."""
+        """Start runs until the worker is gone.
+
+        Returns only in forks that run a script, with its main program.
+        """
         with open(self._order, "rb", closefd=False) as file:
             order = json.load(file)
         silent = os.open(os.devnull, os.O_RDWR)
@@ -121,7 +127,7 @@ class Template:
         os._exit(0)
 
     def _run(self, request: dict[str, Any], told: int) -> Any:
-        """In a fork: be the shim of a run, and in a fork of that its script."""
+        """In a fork: act as the shim of a run, and in a fork of that as its script."""
         try:
             self._control.close()
             detached(request["run"])
@@ -137,7 +143,7 @@ class Template:
 
     def _shim(self, request: dict[str, Any], told: int, path: list[str]) -> None:
         def ready() -> None:
-            # The worker is gone, and finds the run by its files.
+            # The worker is gone and will find the run by its files.
             with contextlib.suppress(BrokenPipeError):
                 os.write(told, STARTED)
             os.close(told)

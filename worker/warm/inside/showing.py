@@ -1,4 +1,4 @@
-"""What others see of a process: its command line and environment, as `ps` and /proc show them."""
+"""What others see of a process: its command line and environment, as shown by `ps` and /proc."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ PR_SET_MM, PR_SET_MM_MAP = 35, 14
 _LAYOUT = struct.Struct("=11QQIi")
 """`struct prctl_mm_map`: eleven addresses, auxv, its size, descriptor of the executable."""
 _kept: list[object] = []
-"""The kernel reads it whenever somebody looks."""
+"""Kept alive because the kernel reads it on every look."""
 
 
 def show(words: Sequence[str], env: Mapping[str, str]) -> None:
-    """Have the kernel show these. Raises OSError where it does not know how."""
+    """Make the kernel show these. Raises `OSError` if it cannot."""
     line = b"".join(os.fsencode(word) + b"\0" for word in words)
     variables = b"".join(os.fsencode(f"{name}={value}") + b"\0" for name, value in env.items())
     text = ctypes.create_string_buffer(line + variables, len(line) + len(variables))
@@ -41,7 +41,7 @@ def words_of_this_process() -> list[str]:
 
 
 class _fields:
-    """Of /proc/self/stat, counted as proc(5) does."""
+    """Fields of /proc/self/stat, numbered as in proc(5)."""
 
     def __init__(self) -> None:
         with open("/proc/self/stat", "rb") as file:

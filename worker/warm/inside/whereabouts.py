@@ -1,4 +1,4 @@
-"""Packages that note the working directory while they are imported: it is another one in each run."""
+"""Finds modules that store the working directory during their import: it differs in each run."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 FORGETFUL = {"inspect", "tempfile", "multiprocessing.process"}
-"""They ask for it on the way to something else; of the last `becoming` takes care."""
+"""They read it only in passing; `becoming` handles the last one."""
 
 
 @contextlib.contextmanager
 def noted() -> Iterator[set[str]]:
-    """Notice which modules ask."""
+    """Record which modules read it."""
     asking: set[str] = set()
     real = os.getcwd
 
@@ -39,14 +39,14 @@ _LIBRARY = set(sys.stdlib_module_names)
 
 
 def _names(frame: Any) -> Iterator[str]:
-    """The modules on the stack, innermost first, up to the import that is going on."""
+    """The modules on the stack, innermost first, up to the import in progress."""
     while frame is not None and "importlib" not in frame.f_code.co_filename:
         yield str(frame.f_globals.get("__name__", ""))
         frame = frame.f_back
 
 
 class Places:
-    """Where modules keep the working directory that they saw."""
+    """Where a module stores the working directory that it saw."""
 
     def __init__(self, module: str) -> None:
         self._here = os.getcwd()
@@ -56,17 +56,17 @@ class Places:
         return bool(self._found)
 
     def move(self, cwd: str) -> None:
-        """Have all of them as if they had been imported there."""
+        """Change all of them as if the module had been imported in `cwd`."""
         for value, put in self._found:
             put(type(value)(cwd + str(value)[len(self._here) :]))
 
 
 def _places(module: object, here: str) -> Iterator[tuple[Any, Callable[[Any], None]]]:
-    """Each value that begins with a folder, with what puts another in its place."""
+    """Each value that begins with a folder, and a function that replaces it."""
     if module is None:
         return
     holders = [module, *(v for v in vars(module).values() if isinstance(v, type) and _of(v, module))]
-    # Of torch's modules of settings.
+    # Settings modules of torch keep their values here.
     settings = getattr(module, "_config", None)
     holders += settings.values() if isinstance(settings, dict) else []
     for holder in holders:

@@ -1,6 +1,6 @@
-"""Found by the interpreter of a template alone, which has this folder first on its path.
+"""Imported only by the interpreter of a template, which has this folder first on its path.
 
-It leaves no trace of itself but a stand-in for `runpy`: of that the interpreter asks for its main program.
+It leaves no trace except a replacement for `runpy`, from which the interpreter requests its main program.
 """
 
 import importlib
@@ -28,7 +28,7 @@ def _import_the_environments_own() -> None:
     except ImportError as error:
         if error.name != "sitecustomize":
             raise
-        # Whoever imports this file looks for it here; it is removed before the main program begins.
+        # Code that imports this file looks for it here; it is removed before the main program begins.
         sys.modules["sitecustomize"] = ours
 
 
@@ -41,7 +41,7 @@ def _stand_in() -> None:
     sys.path.remove(root)
     platform = ("worker", "services")
     own = [name for name in sys.modules if name not in before and name.partition(".")[0] in platform]
-    # Scripts may have modules of these names.
+    # Scripts may have modules with these names.
     ours = {name: sys.modules.pop(name) for name in own}
     control, order = map(int, os.environ.pop("STEADFAST_TEMPLATE").split(","))
     real = sys.modules.get("runpy")
