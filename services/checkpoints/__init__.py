@@ -1,1 +1,1 @@
-"""Keeps the registry of checkpoints, and decides which ones go when an experiment has ended."""
+"""Keeps the registry of checkpoints, and decides which are deleted when an experiment has ended."""

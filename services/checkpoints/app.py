@@ -1,4 +1,4 @@
-"""The checkpoints service, joined from its parts."""
+"""Assembles the checkpoints service."""
 
 from __future__ import annotations
 

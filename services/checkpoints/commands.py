@@ -1,4 +1,4 @@
-"""What may be asked of the checkpoints service: deletions, descriptions, the model registry."""
+"""Commands that the checkpoints service accepts: deletions, descriptions, the model registry."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ VERSION_FIELDS = ("name", "comment", "notes", "metadata", "labels")
 
 
 def delete_checkpoints(state: State, command: DeleteCheckpoints, call: Call) -> Ruling:
-    """Have tasks delete files; all checkpoints are checked before anything is decided."""
+    """Have tasks delete files. All checkpoints are validated before anything is decided."""
     meant: dict[int, list[str]] = {}
     for uuid in dict.fromkeys(command.uuids):
         known = _checkpoint(state, uuid)
@@ -81,7 +81,7 @@ def _model_of(state: State, uuid: str) -> str:
 
 
 def list_files(state: State, command: ListFiles, call: Call) -> Ruling:
-    """Take what a deletion task found; the same again has no effect."""
+    """Record the files that a deletion task found. Repeating the same list does nothing."""
     known = _checkpoint(state, command.uuid)
     task = state.deletions.get(command.task_id)
     if task is None or command.uuid not in task.uuids:
@@ -92,7 +92,7 @@ def list_files(state: State, command: ListFiles, call: Call) -> Ruling:
 
 
 def set_metadata(state: State, command: SetMetadata, call: Call) -> Ruling:
-    """Describe a checkpoint otherwise."""
+    """Change the metadata of a checkpoint."""
     if _checkpoint(state, command.uuid).metadata == command.metadata:
         return Ruling()
     return Ruling([MetadataSet(command.uuid, command.metadata, f"changed by {command.user}")])
@@ -106,7 +106,7 @@ def _checkpoint(state: State, uuid: str) -> Checkpoint:
 
 
 def set_model(state: State, command: SetModel, call: Call) -> Ruling:
-    """Make a model, or change what is given of one; what is so already has no effect."""
+    """Create a model, or change the given fields of one. Does nothing if they already have these values."""
     if command.model_id is None:
         id = state.totals.get("all", Totals()).models + 1
         known = ModelSet(model_id=id, name="", user=command.user, reason=f"made by {command.user}")
@@ -133,13 +133,13 @@ def _check_name(state: State, id: int, name: str) -> None:
 
 
 def remove_model(state: State, command: RemoveModel, call: Call) -> Ruling:
-    """Forget a model and its versions; their checkpoints stay as long as retention says."""
+    """Forget a model and its versions. Their checkpoints are then subject to retention."""
     _model(state, command.model_id)
     return Ruling([ModelRemoved(command.model_id, f"removed by {command.user}")])
 
 
 def set_version(state: State, command: SetVersion, call: Call) -> Ruling:
-    """Register a checkpoint as a version, or change what is given of one."""
+    """Register a checkpoint as a version, or change the given fields of one."""
     model = _model(state, command.model_id)
     if model.told.archived:
         raise precondition(f"model '{model.told.name}' is archived; unarchive it first")

@@ -1,4 +1,4 @@
-"""What operators see of the checkpoints service's state."""
+"""Metrics of the checkpoints service's state, for operators."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from services.kit.process_metrics import Reading
 
 
 def readings(state: State) -> Iterable[Reading]:
-    """Checkpoints and what they take, by state; deletions under way."""
+    """Number and size of checkpoints by state, and running deletions."""
     count = {(name,): tally.count for name, tally in state.tallies.items()}
     size = {(name,): tally.size_bytes for name, tally in state.tallies.items()}
     yield Reading("checkpoints", "Checkpoints by state", ("state",), count)

@@ -1,4 +1,4 @@
-"""What the checkpoints service tells scripts: whether quotas of storage let them store another checkpoint."""
+"""Answers scripts: whether storage quotas let them store another checkpoint."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from services.kit.script_questions import Say
 
 
 def storage_refusal(state: State, trial_id: int, ask: AskStorage) -> str | None:
-    """Why the trial may not store a checkpoint; raises `Refused` for one that is not known (yet)."""
+    """Why the trial may not store a checkpoint; None if it may.
+
+    Raises `Refused` if the trial is not known (yet).
+    """
     trial = state.trials.get(trial_id)
     if trial is None:
         raise not_found("trial", trial_id)
     account = limits.account_of(state, trial.experiment_id)
-    # A quota that is just used up takes nothing more, however little.
+    # A quota that is exactly used up accepts nothing more, however small.
     found = limits.beyond(state, state.owed, account, "storage_bytes", max(1, ask.size_bytes))
     if found is None:
         return None
@@ -31,7 +34,7 @@ def storage_refusal(state: State, trial_id: int, ask: AskStorage) -> str | None:
 
 
 def say_storage(runner: Runner[State]) -> Say:
-    """Answers whoever is about to store a checkpoint."""
+    """Return the handler for scripts that are about to store a checkpoint."""
 
     async def say(trial_id: int, ask: AskStorage) -> str | None:
         return storage_refusal(runner.state, trial_id, ask)

@@ -1,4 +1,4 @@
-"""What the checkpoints service answers from its folded state."""
+"""Queries that the checkpoints service answers from its folded state."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from services.kit.quotas import limits
 
 
 def checkpoints(state: State, query: Checkpoints) -> list[dict[str, Any]]:
-    """Rows of the registry that fit all filters, oldest first."""
+    """Rows of the registry that match all filters, oldest first."""
     found = sorted(_chosen(state, query), key=lambda c: c.order)
     return [
         _row(state, c)
@@ -46,7 +46,7 @@ def _row(state: State, checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def preview_retention(state: State, query: PreviewRetention) -> list[str]:
-    """What would go, oldest first."""
+    """The checkpoints that would be deleted, oldest first."""
     experiment = state.experiments.get(query.experiment_id)
     if experiment is None:
         raise not_found("experiment", query.experiment_id)
@@ -55,7 +55,7 @@ def preview_retention(state: State, query: PreviewRetention) -> list[str]:
 
 
 def storage_used(state: State, query: StorageUsed) -> dict[str, int]:
-    """What counts for quotas, in bytes."""
+    """Bytes used by each quota holder."""
     return limits.used(state, state.owed)
 
 

@@ -1,4 +1,4 @@
-"""The service's rules: once an experiment is over and all is known of it, what need not stay goes."""
+"""The service's rules: once all is known of an ended experiment, superfluous checkpoints are deleted."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from services.checkpoints.retention import Candidate, Keep, kept
 
 PRESENT = ("COMPLETED", "PARTIALLY_DELETED")
 AT_ONCE = 1000
-"""Checkpoints that one task deletes."""
+"""Maximum number of checkpoints that one task deletes."""
 PORTIONS = 4
-"""Tasks that are asked for together, of an experiment that is being deleted."""
+"""Maximum number of tasks requested at once for an experiment that is being deleted."""
 
 
 def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
-    """Events that one record calls for; none for a record at rest."""
+    """Return the events that a record calls for; empty if there is nothing to do."""
     kind, id = key
     if kind == "experiments" and id in state.experiments:
         known = state.experiments[id]
@@ -44,7 +44,7 @@ def _experiment(state: State, experiment: Experiment) -> Sequence[Any]:
 
 
 def superfluous(state: State, experiment: Experiment, keep: Keep) -> list[str]:
-    """Checkpoints of an experiment that go when it keeps that many."""
+    """The checkpoints of an experiment that are deleted under a retention setting."""
     present = [c for c in state.those(experiment.id, THERE, REGISTERED) if c.state in PRESENT and not c.going]
     stay = kept(
         [_candidate(state, c) for c in present],
@@ -56,8 +56,11 @@ def superfluous(state: State, experiment: Experiment, keep: Keep) -> list[str]:
 
 
 def _empty(state: State, experiment: Experiment) -> Sequence[Any]:
-    """Delete every checkpoint of an experiment that shall go; say so when none is left or some cannot."""
-    # What a task is already deleting cannot be kept for anybody.
+    """Delete all checkpoints of an experiment.
+
+    States the result once none is left or some cannot be deleted.
+    """
+    # A checkpoint that a task is already deleting can no longer be kept for another experiment.
     needed = _registered(state, experiment) or _needed_by_others(state, experiment)
     if needed:
         return [checkpoints.ExperimentEmptied(experiment.id, False, needed)]
@@ -70,7 +73,7 @@ def _empty(state: State, experiment: Experiment) -> Sequence[Any]:
         return ()
     stored = next(state.those(experiment.id), None) is not None
     if experiment.ran and not experiment.swept and not stored:
-        # Often its storage cannot be reached, which is why nothing was ever stored there.
+        # Often its storage is unreachable, which is why nothing was ever stored there.
         reason = "it never had a checkpoint; event files of its trials may be left, as the storage refused"
         return [checkpoints.ExperimentEmptied(experiment.id, True, reason)]
     if experiment.ran and not experiment.swept:
@@ -105,9 +108,10 @@ def deletions(
     globs: tuple[str, ...] | None = None,
     sweep: bool = False,
 ) -> list[checkpoints.DeletionRequested]:
-    """Tasks that delete checkpoints of an experiment, or files of them.
+    """Tasks that delete checkpoints of an experiment, or some of their files.
 
-    With `sweep`, the first deletes what is no checkpoint too; there is one even without checkpoints.
+    With `sweep`, the first task also deletes other files of the experiment. It then exists even without
+    checkpoints.
     """
     portions = list(_portions(tuple(uuids))) or [()] * sweep
     return [
@@ -129,7 +133,7 @@ def _portions(uuids: tuple[str, ...]) -> Iterable[tuple[str, ...]]:
 
 
 def validation_of(state: State, checkpoint: Checkpoint) -> Validation | None:
-    """The trial's validation at the steps of the checkpoint."""
+    """The trial's validation at the checkpoint's steps."""
     return state.validations.get(validation_key(checkpoint.trial_id, checkpoint.steps_completed))
 
 

@@ -1,4 +1,4 @@
-"""Which checkpoints of an experiment stay (experiment configuration spec, section 2.4)."""
+"""Decides which checkpoints of an experiment are kept (experiment configuration spec, section 2.4)."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import msgspec
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """A checkpoint, as retention sees it."""
+    """A checkpoint as retention sees it."""
 
     uuid: str
     trial_id: int
     steps: int
     stored: int
-    """Order of storing; breaks ties of equal steps, the later one wins."""
+    """Order of storing. Breaks ties of equal steps: the later one wins."""
     metric: float | None = None
-    """Searcher metric of the trial's validation at the same steps; None when there is none."""
+    """Searcher metric of the trial's validation at the same steps; None if there is none."""
     validated: int = 0
-    """Order of that validation; among equal metrics the older one wins."""
+    """Order of that validation. Among equal metrics the older one wins."""
 
 
 class Keep(msgspec.Struct, frozen=True):
-    """The three numbers of a configuration."""
+    """The three retention numbers of a configuration."""
 
     experiment_best: int
     trial_best: int
@@ -32,7 +32,7 @@ class Keep(msgspec.Struct, frozen=True):
 def kept(
     candidates: Collection[Candidate], keep: Keep, *, smaller_is_better: bool, protected: Collection[str] = ()
 ) -> set[str]:
-    """Ids of the checkpoints that stay; all others may go."""
+    """Ids of the checkpoints that are kept. All others may be deleted."""
     ranked = sorted(
         (c for c in candidates if c.metric is not None),
         key=lambda c: (_comparable(c.metric, smaller_is_better), c.validated),

@@ -1,4 +1,4 @@
-"""Whose the things are that people command the checkpoints service about."""
+"""Finds the owner of the objects that commands to the checkpoints service are about."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from services.kit.authz.permissions import Kind
 
 
 def directory(state: State) -> Directory:
-    """What a judge looks up."""
+    """Return the directory that the authorization check uses."""
 
     def find(kind: Kind, id: Any) -> Thing | int | None:
         if kind == "checkpoint" and id in state.checkpoints:

@@ -1,1 +1,1 @@
-"""The intake: the only one that admits what scripts and workers say to the log."""
+"""The intake: the only service that admits messages of scripts and workers to the log."""

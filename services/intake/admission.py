@@ -1,7 +1,7 @@
-"""What may enter the log of all that strangers say: checks of form, each on one message alone.
+"""Decides which external messages may enter the log: checks of form, each on a single message.
 
-Whose fact it is, is said by the subject, which the broker has checked. What a fact means, such as whether its
-run still counts, is judged by the folds that listen to it.
+The subject says whose fact a message is, and the broker has verified it. What a fact means, such as whether
+its run still counts, is judged by the folds that consume it.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from det_contracts.nesting import is_too_deep
 from services.kit.log import Draft, Stored
 
 TRACE_LENGTH = 64
-"""Of the header that names the span in which something was stated."""
+"""Maximum length of the header that names the trace span of a message."""
 BY_REST = (trial.Heartbeat,)
-"""What only the gateway says for a script; of this version it says no such thing any more."""
+"""Facts that only the gateway states for scripts. The gateway of this version no longer does."""
 
 
 class NotAdmitted(Exception):
-    """A message that never gets into the log; the text says why."""
+    """A message that can never enter the log; the text says why."""
 
 
 class Sender(msgspec.Struct, frozen=True):
-    """Who may have published on a subject."""
+    """The sender that may publish on a subject."""
 
     sort: str
-    """`trial`, `worker`, or `rest`: the gateway, for a trial."""
+    """`trial`, `worker`, or `rest`: the gateway, on behalf of a trial."""
     id: str
 
     @property
@@ -41,17 +41,17 @@ class Sender(msgspec.Struct, frozen=True):
 
 
 class Admitted(msgspec.Struct, frozen=True):
-    """A fact as it goes into the log, and what the log must look like for it."""
+    """A fact as it enters the log, and the condition on the log for that."""
 
     draft: Draft
     replaces: int | None = None
-    """Position of the newest message on its subject, where that was claimed."""
+    """Position of the newest message on its subject, if the sender claimed one."""
 
 
 def admit(message: Stored, at: float) -> Admitted:
-    """The fact in a message of WITNESS, with the time and the name that the log knows it by.
+    """The fact in a message of WITNESS, with the time and the sender that the log records for it.
 
-    Raises `NotAdmitted` for a message that is no fact of its sender.
+    Raises `NotAdmitted` for a message that is not a fact its sender may state.
     """
     sender = _sender(message.subject)
     if len(message.body) > STATED_BYTES or is_too_deep(message.body):
@@ -86,18 +86,18 @@ def _check_kind(sender: Sender, stated: Envelope, event: Any) -> None:
     if not stated.name.startswith(f"{sender.about}.") or (sender.sort == "trial" and type(event) in BY_REST):
         raise NotAdmitted(f"a {sender.sort} may not state {stated.name}")
     if type(event) is Unknown:
-        # In the log it would be passed over by everybody, for ever.
+        # In the log, every service would skip it forever.
         raise NotAdmitted(f"{stated.name}, version {stated.version}, is of a newer release than the services")
     if codec.subject_of(event) != subjects.control(stated.name, sender.id):
         raise NotAdmitted(f"this {stated.name} is not about {sender.about} {sender.id}, who states it")
-    # What else a trial states has its limits in the records.
+    # For trials, the records themselves have the other limits.
     limits = worker.beyond_limits if sender.sort == "worker" else bounds.beyond_limits
     if beyond := limits(event):
         raise NotAdmitted(f"{stated.name}: {beyond}")
 
 
 def _sealed(stated: Envelope, sender: Sender, position: int, at: float) -> Envelope:
-    # Ids and causes are what stories are told by: nobody may take somebody else's.
+    # Ids and causes link events to each other, so nobody may use another sender's.
     actor = stated.actor if sender.sort == "rest" else f"{sender.sort}:{sender.id}"
     return msgspec.structs.replace(
         stated, id=_name(position), actor=actor, at=at, cause="", witness=position, stated_at=stated.at

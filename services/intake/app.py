@@ -1,4 +1,7 @@
-"""The intake as a process: its real parts, joined. It has no database; all that it knows is in the log."""
+"""The intake as a process, assembled from its parts.
+
+It has no database: everything it knows is in the log.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +33,13 @@ OWNER = subjects.INTAKE
 
 
 async def serve(settings: ServiceSettings, tracer: Tracer | None) -> None:
-    """Admit facts until cancelled; raises `LogTruncated` where WITNESS has lost what it acknowledged."""
+    """Admit facts until cancelled. Raises `LogTruncated` if WITNESS has lost acknowledged messages."""
     measures = IntakeMeasures(OWNER)
 
     async def join(ground: Ground) -> Joined:
         ground.watch.begin("waiting for the streams of the broker")
         await _make_streams(settings, ground.connection, ground.journal)
-        # What strangers say may be too much for a connection: the log is read and written over another.
+        # External messages may overload a connection, so the log uses another one.
         outer = await ground.connect("edge")
         journal, leading = ground.journal, lambda: ground.lease.active
         whole = whole_log(journal, settings)
@@ -45,7 +48,7 @@ async def serve(settings: ServiceSettings, tracer: Tracer | None) -> None:
             work=relay,
             position=lambda: relay.position,
             readings=lambda: _readings(relay),
-            # While CONTROL takes nothing no new start would get further.
+            # While CONTROL accepts nothing, a restart would not help.
             behind=lambda: {} if subjects.CONTROL in journal.refusals() else _behind(relay),
             beside=[until_closed(outer), Edge(outer, whole, measures).run()],
         )
@@ -54,7 +57,7 @@ async def serve(settings: ServiceSettings, tracer: Tracer | None) -> None:
 
 
 async def _make_streams(settings: ServiceSettings, connection: Client, journal: JetStreamLog) -> None:
-    """Have all streams there; raises `LogTruncated` where WITNESS is gone although it was read."""
+    """Ensure that all streams exist. Raises `LogTruncated` if WITNESS is gone although it was read before."""
     keep = stream_limit(settings.stream_keep_mib, settings.log_disk)
     js, shrink = connection.jetstream(), settings.stream_keep_mib > 0
     known = await _admitted(connection, journal)
@@ -63,7 +66,7 @@ async def _make_streams(settings: ServiceSettings, connection: Client, journal: 
 
 
 async def _admitted(connection: Client, journal: JetStreamLog) -> Mapping[str, int]:
-    """How far WITNESS was read, as the log says; nothing where there is no log yet."""
+    """How far WITNESS was read according to the log; empty if there is no log yet."""
     try:
         await journal.state(subjects.CONTROL)
     except Exception:

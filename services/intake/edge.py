@@ -1,17 +1,17 @@
-"""Takes what scripts and workers say for streams, looks whose it is, and passes it on.
+"""Receives messages of scripts and workers for streams, checks the sender, and passes them on.
 
-Log lines of workers come here always: only those of runs that were placed on a worker go on (`lines.py`).
+Log lines of workers always come here: only those of runs that were placed on the worker are passed on
+(`lines.py`).
 
-Where several brokers keep copies of the streams, everything that strangers say for them comes here. Headers
-of a message can demand things of the stream that takes it, and a broker lets each sender write what headers
-it likes. One demand that is not met, `Nats-Expected-Last-Msg-Id`, is found by each copy of a stream by
-itself; each then takes itself for broken, for good. So strangers do not reach those streams: their accounts
-lead here, and from here goes on, under the same subject, what they say, with those headers alone that senders
-need.
+If the streams are replicated, all external messages for them come here. Message headers can impose conditions
+on the stream, and a broker lets senders write any headers. One condition that fails,
+`Nats-Expected-Last-Msg-Id`, is evaluated by each replica of a stream on its own; each then considers itself
+broken, permanently. So external senders have no access to those streams: their accounts lead here, and this
+module passes their messages on under the same subject, with only the headers that senders need.
 
-Nothing is kept: the answer is the stream's own, and where it belongs stands in the name of the inbox in
-which it arrives. All replicas of the intake do this, whoever leads; while there is none senders hear nobody,
-and say it again.
+Nothing is stored: the answer is the stream's own, and the name of the inbox in which it arrives says where it
+belongs. All replicas of the intake do this, whichever leads. While there is none, senders get no answer and
+retry.
 """
 
 from __future__ import annotations
@@ -36,28 +36,33 @@ from services.kit.log import Log
 
 ORDERS_ASKED = subjects.orders_heard("")
 EXPECTED = "Nats-Expected-Last-Subject-Sequence"
-"""Checked by who leads the stream, before any copy hears of it."""
+"""Checked by the stream's leader before any follower receives the message."""
 OF_ORDERS = (EXPECTED, f"{EXPECTED}-Subject", "Nats-Rollup")
-"""With these a worker asks whether its orders are the newest: `worker/order_feed.py`."""
+"""The headers with which a worker asks whether its orders are the newest: `worker/order_feed.py`."""
 OF_ALL = ("Nats-Msg-Id", trace_context.HEADER)
 LONGEST = 256
 SHUT_S = 1.0
-"""For so long nothing is heard of a worker that said lines of another's, as each costs a look at the log."""
+"""How long a worker that sent another worker's lines is ignored, in seconds, since each case costs a log
+lookup.
+"""
 
 log = structlog.get_logger()
 
 
 class Edge:
-    """Passes on what comes over one connection, on which nothing else depends."""
+    """Passes on messages from one connection, which is used for nothing else."""
 
     def __init__(
         self, connection: Client, journal: Log, measures: IntakeMeasures, *, shut_s: float = SHUT_S
     ) -> None:
-        """`journal` is where it is looked up which worker a run was placed on."""
+        """`journal` is used to look up the workers that a run was placed on."""
         self._connection = connection
         self._answers = f"{connection.new_inbox()}."
-        """With the reply subject of a sender behind it, where the answer to what it said arrives: a broker
-        takes no reply subject that another account's question has been given."""
+        """Prefix of the inbox for stream answers; the sender's reply subject follows.
+
+        The original reply subject cannot be used: a broker rejects one that belongs to another account's
+        request.
+        """
 
         self._turns = Turns[Msg]()
         self._came = asyncio.Event()
@@ -68,11 +73,11 @@ class Edge:
 
     @property
     def held(self) -> int:
-        """Bytes that wait here."""
+        """Number of bytes that wait here."""
         return self._turns.bytes
 
     async def run(self) -> None:
-        """Pass on until cancelled."""
+        """Pass messages on until cancelled."""
         await self._hear(f"{self._answers}>", self._answer)
         await self._hear(subjects.at_edge(">"), self._take, queue="edge")
         await self._hear(subjects.lines_of_worker("*"), self._take, queue="edge")
@@ -121,7 +126,7 @@ class Edge:
         self._hold(message, self._look_up(head, message))
 
     def _hold(self, message: Msg, until: Awaitable[None]) -> None:
-        """Take nothing of who said this until something is done; all others go on."""
+        """Accept nothing from this sender until something is done; all others continue."""
         sender = sender_of(message.subject)
         self._turns.hold(sender)
 
@@ -139,7 +144,7 @@ class Edge:
             await self._refuse(message, error)
             await self._shut(sender_of(message.subject))
         except Exception as error:
-            # The log, or its archive, cannot be read just now: unanswered, it is said again.
+            # The log or its archive cannot be read now. Without an answer, the sender retries.
             log.warning("lines.not_looked_up", allocation=head.allocation_id, error=repr(error))
             await self._shut(sender_of(message.subject))
         else:
@@ -163,7 +168,7 @@ class Edge:
     # -- what streams answer
 
     async def _answer(self, message: Msg) -> None:
-        # The broker's own word that no stream is there just now is a status, and no body.
+        # If no stream is there, the broker answers with a status and no body.
         status = (message.headers or {}).get("Status")
         headers = {"Status": status} if status else None
         await self._publish(message.subject.removeprefix(self._answers), message.data, headers=headers)
@@ -171,13 +176,13 @@ class Edge:
     async def _publish(
         self, subject: str, body: bytes, reply: str = "", headers: dict[str, str] | None = None
     ) -> None:
-        # No subject to the client, or no broker just now: that no answer comes says the same to who asked.
+        # The client has no such subject, or the broker is away: the sender sees that no answer arrives.
         with contextlib.suppress(NatsError, OSError):
             await self._connection.publish(subject, body, reply, headers)
 
 
 def passed(subject: str, headers: Mapping[str, str]) -> dict[str, str] | None:
-    """Of the headers of a message those that go with it; None for none."""
+    """The headers of a message that are passed on; None if there are none."""
     names = OF_ORDERS if subject.startswith(ORDERS_ASKED) else OF_ALL
     found = {name: headers[name] for name in names if _is_plain(headers.get(name, ""))}
     return found or None

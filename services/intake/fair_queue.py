@@ -1,4 +1,4 @@
-"""What waits at the edge, by sender: one message of each in turn, so that none slows the others down."""
+"""The queue at the edge, by sender: one message of each in turn, so that no sender slows the others down."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Generic, TypeVar
 
 M = TypeVar("M")
 HELD = 64 * 1024 * 1024
-"""Bytes that may wait in all; what comes beyond them is not taken, and its sender says it again."""
+"""Maximum number of waiting bytes. Messages beyond it are not accepted, and their senders retry."""
 HELD_EACH = HELD // 8
-"""Likewise, of one sender: as large as a message may be."""
+"""The same per sender: as large as one message may be."""
 
 
 class Turns(Generic[M]):
-    """Messages in the order of each sender, and of senders in turn."""
+    """Messages in order for each sender, with senders taking turns."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, deque[tuple[M, int]]] = {}
@@ -21,17 +21,17 @@ class Turns(Generic[M]):
         self._bytes: dict[str, int] = {}
         self._all = 0
         self._held: dict[str, deque[tuple[M, int]]] = {}
-        """Of senders of whom nothing is taken just now."""
+        """Messages of senders that are on hold."""
         self._shut: set[str] = set()
-        """Those of whom nothing is let in either."""
+        """Senders on hold whose new messages are rejected as well."""
 
     @property
     def bytes(self) -> int:
-        """What waits, of all senders."""
+        """Total size of what waits."""
         return self._all
 
     def put(self, sender: str, message: M, size: int) -> bool:
-        """Have a message wait; False when there is no room for it."""
+        """Queue a message. Returns False if there is no room for it."""
         held = self._bytes.get(sender, 0) + size
         if sender in self._shut or held > HELD_EACH or self._all + size > HELD:
             return False
@@ -44,7 +44,7 @@ class Turns(Generic[M]):
         return True
 
     def take(self) -> M | None:
-        """The next message; its sender's following one comes after those of all others who wait."""
+        """The next message. Its sender's next one comes after those of all other waiting senders."""
         sender = next(iter(self._waiting), None)
         if sender is None:
             return None
@@ -59,25 +59,25 @@ class Turns(Generic[M]):
         return message
 
     def hold(self, sender: str) -> None:
-        """Take nothing of a sender, and let it wait, until it is let go."""
+        """Put a sender on hold: its messages wait until it is released."""
         self._held[sender] = self._waiting.pop(sender, deque())
 
     def let_go(self, sender: str) -> None:
-        """What a held sender said is taken again, and let in again."""
+        """Release a sender that is on hold or shut."""
         self._shut.discard(sender)
         mine = self._held.pop(sender, None)
         if mine:
             self._waiting[sender] = mine
 
     def shut(self, sender: str) -> None:
-        """Of a held sender forget what waits, and let in no more until it is let go."""
+        """Drop the waiting messages of a sender on hold, and reject new ones until it is released."""
         self._shut.add(sender)
         self._held[sender].clear()
         self._all -= self._bytes.pop(sender, 0)
 
 
 def sender_of(subject: str) -> str:
-    """Who says something on a subject: a trial, or a worker, whose lines keep no facts of its own waiting."""
+    """The sender of a message: a trial or a worker. A worker's log lines queue separately from its facts."""
     stream, _, rest = subject.partition(".")
     first, _, more = rest.partition(".")
     if stream == "witness":

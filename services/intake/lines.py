@@ -1,7 +1,7 @@
-"""Whether a worker may say log lines: it hands in those of runs that were placed on it, and no others.
+"""Checks whether a worker may send log lines: only for runs that were placed on it.
 
-Which worker a run was placed on is in CONTROL, in the record of its assignment, and never changes. It is
-looked up there when the first lines of a run come, and remembered for the next ones.
+Which workers a run was placed on is in CONTROL, in the record of its assignment, and never changes. It is
+looked up when the first lines of a run arrive, and cached.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from services.kit.log import Log
 from services.kit.records import read_event
 
 REMEMBERED = 20_000
-"""Runs whose workers are remembered; those that were asked for longest ago are looked up again."""
+"""Number of runs whose workers are cached. The least recently used ones are dropped."""
 _ASSIGNED = "scheduler.allocation.assigned"
 
 
 class NotTheirs(Exception):
-    """Lines that this worker may not say; the text says why."""
+    """Lines that this worker may not send; the text says why."""
 
 
 class Head(msgspec.Struct, frozen=True):
-    """What a `LogBatch` says of itself."""
+    """The header fields of a `LogBatch`."""
 
     task_id: str
     allocation_id: str
@@ -37,12 +37,12 @@ class Head(msgspec.Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """Known for its repeats by what it is, and not by what its sender says: nobody claims another's."""
+        """The deduplication id, computed from the content: a sender cannot claim another's id."""
         return log_id(self.allocation_id, self.worker_id, self.source, self.offset)
 
 
 class Run(msgspec.Struct, frozen=True):
-    """What was assigned under an id."""
+    """What was assigned under an allocation id."""
 
     task_id: str
     workers: frozenset[str]
@@ -52,7 +52,7 @@ _heads = msgspec.json.Decoder(Head)
 
 
 def head_of(subject: str, body: bytes) -> Head:
-    """What is said on a worker's subject; raises `NotTheirs` for what is not said in its own name."""
+    """Decode the header of a message. Raises `NotTheirs` if it is not in the sending worker's own name."""
     worker = subject.split(".")[2]
     try:
         head = _heads.decode(body)
@@ -68,31 +68,31 @@ def head_of(subject: str, body: bytes) -> Head:
 
 
 def check(head: Head, run: Run | None) -> None:
-    """Raise `NotTheirs` where a worker has no part in what was assigned, or it is another task's."""
+    """Raise `NotTheirs` if the worker has no part in the assignment, or it belongs to another task."""
     if run is None or run.task_id != head.task_id or head.worker_id not in run.workers:
         named = f"{head.allocation_id[:100]} of task {head.task_id[:100]}"
         raise NotTheirs(f"{named} was not placed on worker {head.worker_id}")
 
 
 class Placements:
-    """Which workers each run was placed on."""
+    """The workers that each run was placed on."""
 
     def __init__(self, journal: Log) -> None:
         self._journal = journal
         self._known: OrderedDict[str, Run] = OrderedDict()
 
     def known(self, allocation_id: str) -> Run | None:
-        """A run, if it is remembered."""
+        """A run, if it is cached."""
         if allocation_id in self._known:
             self._known.move_to_end(allocation_id)
         return self._known.get(allocation_id)
 
     async def look_up(self, allocation_id: str) -> Run | None:
-        """A run, as the log says; None where nothing was ever assigned under that id."""
+        """Look up a run in the log. None if nothing was ever assigned under this id."""
         last = await self._journal.last(subjects.control(_ASSIGNED, allocation_id))
         event = read_event(last).event if last is not None else None
         if not isinstance(event, AllocationAssigned) or event.allocation_id != allocation_id:
-            # Not remembered: it may be assigned yet.
+            # Not cached, because it may be assigned later.
             return None
         found = Run(event.task_id, frozenset(part.worker_id for part in event.parts))
         self._known[allocation_id] = found
@@ -102,10 +102,10 @@ class Placements:
 
 
 def _is_token(text: str) -> bool:
-    """Whether it may be part of a subject, and means itself there."""
+    """Whether a text can be one token of a subject, without special meaning."""
     return _is_plain(text) and not set(text) & set(" *>") and all(text.split("."))
 
 
 def _is_plain(text: str) -> bool:
-    """Whether it may stand in a header, and a database may look it up."""
+    """Whether a text is allowed in headers and database queries."""
     return text.isascii() and text.isprintable() and is_name(text)

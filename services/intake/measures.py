@@ -1,4 +1,4 @@
-"""What operators see of the intake."""
+"""Metrics of the intake, for operators."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from services.kit.process_metrics import Measures
 
 
 class IntakeMeasures(Measures):
-    """Counts, beside what all count, what was not let in."""
+    """Counts rejected messages, in addition to the common metrics."""
 
     def __init__(self, owner: str) -> None:
         super().__init__(owner)
@@ -18,12 +18,12 @@ class IntakeMeasures(Measures):
         )
 
     def lines_refused(self) -> None:
-        """A worker said what it may not say."""
+        """Count lines that a worker may not send."""
         self._lines_refused.labels(self.owner).inc()
 
     def not_admitted(self, subject: str) -> None:
-        """A message on a subject of WITNESS was refused for good."""
-        # Not the whole subject: a label for each trial would be one for ever.
+        """Count a message on a subject of WITNESS that was rejected for good."""
+        # Not the whole subject: labels are never removed, and there would be one per trial.
         sort = subject.removeprefix("witness.").partition(".")[0]
         sender = sort if sort in ("trial", "worker", "rest") else "nobody"
         self._not_admitted.labels(self.owner, sender).inc()

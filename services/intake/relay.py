@@ -1,12 +1,12 @@
-"""Carries facts from WITNESS into CONTROL: each once, in the order of WITNESS.
+"""Moves facts from WITNESS to CONTROL: each once, in the order of WITNESS.
 
-Which replica may do so, and how far it has come, is in CONTROL alone. A decision names a position of WITNESS
-up to which everything is admitted or refused, and every fact carries its own. Whoever takes over appends a
-decision first: from then on the broker refuses all that anybody still sends on the strength of an earlier
-one, and what lies before it says where to go on.
+Which replica may do so, and how far it has come, is recorded only in CONTROL. A decision names a position of
+WITNESS up to which everything is admitted or refused, and every fact carries its own position. A replica that
+takes over first appends a decision: from then on the broker rejects everything fenced on an earlier one, and
+what precedes the decision tells where to continue.
 
-A few facts are sent one by one, fenced on the replica's own newest decision: an atomic batch takes the
-broker many times as long as a message. Many go out as one batch that a decision leads.
+A few facts are sent individually, fenced on the replica's own newest decision, because an atomic batch takes
+the broker many times as long as a message. Many facts are sent as one batch led by a decision.
 """
 
 from __future__ import annotations
@@ -28,17 +28,21 @@ from services.kit.records import read_event
 from services.kit.task_ending import end
 
 ONE_BY_ONE = 32
-"""So many facts are sent as single messages; more of them as one batch."""
+"""Up to this many facts are sent as single messages, more of them as one batch."""
 MOST = 999
-"""Facts of one batch, beside its decision."""
+"""Maximum number of facts in a batch, besides its decision."""
 BYTES = 4 * 1024 * 1024
-"""Of a batch, beside one fact that is larger by itself."""
+"""Maximum size of a batch, unless a single fact is larger."""
 STATED_EVERY_S = 1.0
-"""At the latest so long after a fact was admitted, or refused, a decision says so."""
+"""Maximum time between admitting or refusing a fact and a decision that says so, in seconds."""
 RENEW_EVERY_S = 3600.0
-"""So long after the last decision an empty one follows: the log is never cut behind it (decision 42)."""
+"""Maximum time between decisions, in seconds.
+
+An empty one is appended, since the log is never cut behind it (decision 42).
+"""
 FORGET_AFTER = 250
-"""As soon as so many are admitted they are let go of in WITNESS; at the latest with the next decision."""
+"""Number of admitted facts after which they are removed from WITNESS, at the latest with the next decision.
+"""
 AGAIN_S = 0.2
 AWAY = (*CANNOT_READ, LogError)
 
@@ -46,7 +50,10 @@ log = structlog.get_logger()
 
 
 class Relay:
-    """One replica of the intake. Several may run; `leading` says which one works, the fence which one may."""
+    """One replica of the intake.
+
+    Several may run: `leading` tells which one works, the fence which one may.
+    """
 
     def __init__(
         self,
@@ -68,18 +75,20 @@ class Relay:
         self._lead = asyncio.Event()
         self.feed: Feed | None = None
         self.position = 0
-        """In WITNESS, up to which everything is admitted or refused, as far as this replica knows."""
+        """The position in WITNESS up to which everything is admitted or refused, as far as this replica
+        knows.
+        """
         self._fence = 0
         """Position in CONTROL of this replica's newest decision."""
         self._stated = 0
-        """What that says of WITNESS."""
+        """The position in WITNESS that this decision states."""
         self._seen = 0
         """Position in CONTROL of the newest fact that `position` accounts for."""
         self._decided_at = 0.0
         self._forgotten = 0
 
     def lead(self) -> None:
-        """Tell that leadership may have changed."""
+        """Note that leadership may have changed."""
         self._lead.set()
 
     async def run(self) -> None:
@@ -93,12 +102,12 @@ class Relay:
             except LogTruncated:
                 raise
             except AWAY as error:
-                # Nobody knows what of the last message is stored: whoever begins again reads that.
+                # Whether the last message was stored is unknown; the next takeover finds out.
                 log.warning("intake.again", error=str(error) or repr(error))
                 await asyncio.sleep(AGAIN_S)
 
     async def _work(self) -> None:
-        """Take over, then admit what comes for as long as this replica leads."""
+        """Take over, then admit new facts while this replica leads."""
         await self._take_over()
         async with self._journal.read(subjects.WITNESS, after=self.position) as feed:
             self.feed = feed
@@ -125,17 +134,17 @@ class Relay:
         if before is not None and isinstance(decided, Decision):
             self._fence, self._seen, self.position = before.position, decided.seen, decided.to
         else:
-            # Nobody has ever admitted anything: no fact up to here names a position of WITNESS.
+            # Nothing was ever admitted: no fact so far names a position of WITNESS.
             _, self._seen = await self._journal.bounds(subjects.CONTROL)
             self._fence = self.position = 0
-        # Twice: so that the decision says all that can be known before it, also where several fight.
+        # Read twice, so that the decision covers everything before it, even when several replicas compete.
         await self._read_back()
         await self._decide(self.position)
         await self._read_back(self._fence)
         log.info("intake.leads", position=self.position)
 
     async def _read_back(self, until: int = 0) -> None:
-        """Find out what was admitted behind what a decision knew of, up to a position or to the end."""
+        """Find what was admitted after what a decision covers, up to a position or to the end."""
         filters = (subjects.witnessed("*"), subjects.stated_by_worker("*"), self._subject)
         async with self._journal.read(subjects.CONTROL, after=self._seen, subjects=filters) as feed:
             while True:
@@ -143,12 +152,13 @@ class Relay:
                 for message in batch.messages:
                     self.position = max(self.position, read_event(message).witness)
                     self._seen = message.position
-                # Who reads from a broker that is behind comes to an end too early; never at a position.
+                # With a lagging broker, `caught_up` may come too early, but a given position is reached
+                # reliably.
                 if self._seen >= until if until else batch.caught_up:
                     return
 
     async def _decide(self, to: int, facts: Sequence[Draft] = ()) -> None:
-        """Append a decision, and behind it facts; raises `LogError`."""
+        """Append a decision, followed by facts. Raises `LogError`."""
         record = Decision(subjects.INTAKE, self._seen, len(facts), self._replica, to)
         id = self._new_id()
         body = codec.encode(record, id=id, actor=subjects.INTAKE, at=self._clock())
@@ -164,7 +174,7 @@ class Relay:
     # -- admitting
 
     async def _admit(self, messages: Sequence[Stored]) -> None:
-        # What was admitted before this replica took over may come again.
+        # What was admitted before this replica took over may be delivered again.
         messages = [message for message in messages if message.position > self.position]
         while messages:
             if len(messages) <= ONE_BY_ONE:
@@ -197,14 +207,14 @@ class Relay:
         try:
             await self._decide(to, facts)
         except NotStored as error:
-            # Nothing of it is there. A broker that takes no batch just now may take single messages.
+            # None of it is stored. A broker that rejects batches at the moment may accept single messages.
             log.warning("batch.refused", facts=len(facts), reason=str(error))
             await self._admit_singly(messages)
             return
         self.position = to
 
     async def _checked(self, message: Stored, ahead: Sequence[Draft] = ()) -> Admitted | None:
-        """What a message comes to, behind others of the same batch; None where it is refused."""
+        """The result for a message, given earlier ones of the same batch; None if it is refused."""
         try:
             found = admit(message, self._clock())
             if found.replaces is not None:
@@ -218,7 +228,9 @@ class Relay:
         return found
 
     async def _check_newest(self, found: Admitted, ahead: Sequence[Draft]) -> None:
-        """Nobody else writes on these subjects, so what is the newest now still is when this is stored."""
+        """Only the intake writes to these subjects, so the newest message now is still the newest when this
+        is stored.
+        """
         subject = found.draft.subject
         last = await self._journal.last(subject)
         if any(one.subject == subject for one in ahead) or found.replaces != (last.position if last else 0):
@@ -228,7 +240,7 @@ class Relay:
         return _now() - self._decided_at
 
     async def _state(self) -> None:
-        """Say how far this replica is, where that is not in a decision yet, and let go of what is behind."""
+        """Append a decision if there is progress that none covers, and remove what was admitted from WITNESS."""
         if self.position > self._stated or self._since_decision() > RENEW_EVERY_S:
             await self._decide(self.position)
         if self.position > self._forgotten:
@@ -244,7 +256,7 @@ def _now() -> float:
 
 
 def _fitting(messages: Sequence[Stored]) -> int:
-    """How many of these make one batch; at least one."""
+    """How many of these messages fit into one batch; at least one."""
     size = 0
     for count, message in enumerate(messages[:MOST]):
         size += len(message.body)

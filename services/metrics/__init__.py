@@ -1,1 +1,1 @@
-"""Decides which reports are valid and new; keeps metrics and log lines where they can be asked for."""
+"""Decides which reports are valid and new, and keeps metrics and log lines for queries."""

@@ -1,4 +1,4 @@
-"""What the metrics service answers from its folded state."""
+"""Queries that the metrics service answers from its folded state."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from services.metrics.domain import State
 
 
 def verdict(state: State, query: ReportVerdict) -> str:
-    """Why the batch at a position was refused; empty if it was not."""
+    """Why the batch at a position was refused; "" if it was not."""
     known = state.trials.get(query.trial_id)
     found = [one.reason for one in known.refusals if one.position == query.position] if known else []
     return "; ".join(found)

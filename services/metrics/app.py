@@ -1,4 +1,4 @@
-"""The metrics service, joined from its parts."""
+"""Assembles the metrics service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be asked of the metrics service."""
+"""Commands that the metrics service accepts."""
 
 from __future__ import annotations
 
@@ -12,18 +12,21 @@ from services.kit.rules import Call, Ruling
 from services.metrics.domain import State, dropped_through, trimmed_through
 
 AT_ONCE = 500
-"""Trials of one decision; the next look finds the others."""
+"""Maximum number of trials per decision; the next look finds the others."""
 
 
 class Settle(msgspec.Struct, frozen=True, tag="settle"):
-    """From the watch beside the service: all that ended trials had stored by their end has been folded."""
+    """Sent by the monitor beside the service.
+
+    All reports stored before these trials' ends have been folded.
+    """
 
     trial_ids: tuple[int, ...]
     user: str = "metrics"
 
 
 def settle(state: State, command: Settle, call: Call) -> Ruling:
-    """State it for those trials whose decisions are all in the log."""
+    """Settle those trials whose decisions are all in the log."""
     done = [id for id in command.trial_ids if id in state.ended and not _pending(state, id)]
     return Ruling(
         [Settled(trial_id=id, reason="the trial has ended and all its reports are judged") for id in done]
@@ -31,7 +34,7 @@ def settle(state: State, command: Settle, call: Call) -> Ruling:
 
 
 class Trim(msgspec.Struct, frozen=True, tag="trim"):
-    """From the watch beside the service: log lines up to a position of LOGS are no longer wanted."""
+    """Sent by the monitor beside the service: log lines up to a position of LOGS are no longer wanted."""
 
     through: int
     reason: str
@@ -39,14 +42,17 @@ class Trim(msgspec.Struct, frozen=True, tag="trim"):
 
 
 def trim(state: State, command: Trim, call: Call) -> Ruling:
-    """State it, unless those are gone already."""
+    """Record the trimming, unless those lines are gone already."""
     if command.through <= trimmed_through(state):
         return Ruling()
     return Ruling([LogsTrimmed(through=command.through, reason=command.reason)])
 
 
 class Drop(msgspec.Struct, frozen=True, tag="drop"):
-    """From the watch beside the service: what trials reported up to a position of REPORTS is old."""
+    """Sent by the monitor beside the service.
+
+    Reports of these trials up to a position of REPORTS are too old.
+    """
 
     trial_ids: tuple[int, ...]
     through: int
@@ -55,7 +61,7 @@ class Drop(msgspec.Struct, frozen=True, tag="drop"):
 
 
 def drop(state: State, command: Drop, call: Call) -> Ruling:
-    """State it for trials that have ended for good; what goes on may need its points again."""
+    """Record the deletion for trials that have ended for good. A live trial may need its points again."""
     settled = (id for id in command.trial_ids if id in state.settled)
     old = [id for id in settled if dropped_through(state, id) < command.through]
     some = old[:AT_ONCE]

@@ -1,4 +1,4 @@
-"""What the metrics service counts beside what all services count."""
+"""Metrics of the metrics service beyond those common to all services."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from services.metrics.domain import Judged, LogLines
 
 
 class Counted(Measures):
-    """Counts what lies in the batches of REPORTS and LOGS."""
+    """Counts the contents of the batches in REPORTS and LOGS."""
 
     def __init__(self, owner: str) -> None:
         super().__init__(owner)

@@ -1,4 +1,4 @@
-"""What the metrics service tells scripts that wait: which of their reports were not accepted."""
+"""Answers waiting scripts: which of their reports were refused."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from services.metrics.domain import State
 
 
 def refusals(state: State, trial_id: int, ask: AskRefusals) -> Refusals | None:
-    """What was not seen of a run's refusals; None for nothing."""
+    """The refusals of a run that its script has not seen; None if there are none."""
     known = state.trials.get(trial_id)
     seen = ask.seen.newest if ask.seen is not None else 0
     mine = [one for one in known.refusals if one.run == ask.run and one.number > seen] if known else []
@@ -19,7 +19,7 @@ def refusals(state: State, trial_id: int, ask: AskRefusals) -> Refusals | None:
 
 
 def say_refusals(runner: Runner[State], news: News) -> Say:
-    """Answers whoever asks for refusals."""
+    """Return the handler for scripts that ask for refusals."""
 
     async def say(trial_id: int, ask: AskRefusals) -> Refusals | None:
         return await news.next(

@@ -1,4 +1,4 @@
-"""Answers that are bounded: in rows and in bytes."""
+"""Limits answers in rows and in bytes."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import sqlalchemy as sa
 
 PAGE_ROWS = 10_000
 PAGE_BYTES = 2 * 1024 * 1024
-"""Most of an answer, well below what the broker takes in one message."""
+"""Maximum size of an answer, well below the broker's message limit."""
 ROW_OVERHEAD_BYTES = 300
 
 
 def streamed(connection: sa.Connection, query: sa.Select[Any]) -> Iterable[Any]:
-    """Rows as they are taken: a page may end by its bytes long before its limit."""
+    """Rows fetched on demand: a page may reach its byte limit long before its row limit."""
     with connection.execute(query.execution_options(yield_per=100)) as result:
         yield from result.mappings()
 
 
 def page_limit(wanted: int) -> int:
-    """Rows of a page; 0 asks for as many as fit."""
+    """Number of rows of a page; 0 asks for as many as fit."""
     return min(wanted, PAGE_ROWS) if wanted > 0 else PAGE_ROWS
 
 
 def page_of(rows: Iterable[Any], size: Callable[[Any], int], limit: int) -> tuple[list[Any], bool]:
-    """As many rows as one answer takes, at least one; and whether there may be more."""
+    """As many rows as fit into one answer, at least one, and whether there may be more."""
     found: list[Any] = []
     total = 0
     for row in rows:

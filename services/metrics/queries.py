@@ -1,4 +1,4 @@
-"""What the metrics service answers from its tables."""
+"""Queries that the metrics service answers from its tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The service's rules: what the reports of a trial led to is stated in CONTROL, once."""
+"""The service's rules: each decision about a trial's reports is recorded in CONTROL, once."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from services.metrics.domain import State
 
 AT_ONCE = 500
-"""Decisions about one trial that are stated together; the next follow these."""
+"""Maximum number of decisions about one trial that are recorded together; the next ones follow."""
 
 
 def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
     """Decisions about a trial's reports that are not in the log yet."""
     kind, id = key
-    # A trial that was deleted has moved, too.
+    # Deleting a trial touches its record, too.
     if kind != "trials" or id not in state.trials:
         return ()
     return [finding.validated or finding.refused for finding in islice(state.pending(id), AT_ONCE)]

@@ -1,7 +1,7 @@
-"""What lies in REPORTS, as records.
+"""Reads the messages of REPORTS as records.
 
-A script writes into REPORTS by itself, so whatever can be wrong there must not stop the service: a
-message that cannot be read, or that speaks of another trial than its subject, is skipped and counted.
+Scripts write to REPORTS directly, so a bad message must not stop the service: one that cannot be read, or
+that names another trial than its subject, is skipped and counted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _reports = msgspec.json.Decoder(ReportBatch)
 
 
 def read_reports(message: Stored, stream: str) -> Recorded:
-    """A batch of reports."""
+    """Read a batch of reports."""
     try:
         batch = None if is_too_deep(message.body) else _reports.decode(message.body)
     except (msgspec.MsgspecError, UnicodeError):

@@ -9,11 +9,14 @@ from services.kit.settings import ServiceSettings
 
 @dataclass(frozen=True)
 class MetricsSettings(ServiceSettings):
-    """Beside what every service needs."""
+    """The settings beyond those common to all services."""
 
     metric_keep_days: float = 0.0
-    """The curves of a trial are deleted this long after its last report, once it has ended; 0: never."""
+    """The curves of an ended trial are deleted this many days after its last report; 0: never."""
     log_keep_days: float = 0.0
-    """Log lines are deleted when they are this old; 0: never."""
+    """Log lines are deleted when they are this many days old; 0: never."""
     log_keep_mib: int = 0
-    """The oldest log lines are deleted when all of them take more than this as stored; 0: never."""
+    """The oldest log lines are deleted when all of them together exceed this size as stored, in MiB; 0.
+
+    Never.
+    """

@@ -1,7 +1,7 @@
-"""Finds out when no report of an ended trial is still to come.
+"""Finds out when no further report of an ended trial can arrive.
 
-Reports are stored before a script may end, so what REPORTS holds once the trial's end has been
-read holds all of them. Only the stream's end at that time is asked for; the rest is the fold's.
+A script's reports are stored before it may end. So by the time its end has been read, REPORTS holds all of
+them. This module only asks for the stream's end at that time; the fold does the rest.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PATIENCE_S = 5.0
 
 
 async def settle_ended_trials(parts: Parts) -> None:
-    """Settle trials for as long as this replica leads."""
+    """Settle ended trials while this replica leads."""
     await parts.runner.ready.wait()
     while True:
         await asyncio.sleep(LOOK_EVERY_S)
@@ -32,7 +32,7 @@ async def settle_ended_trials(parts: Parts) -> None:
             continue
         try:
             first, last = await parts.journal.bounds(subjects.REPORTS)
-            # Nothing is to come of a stream whose messages have all grown too old.
+            # A stream whose messages have all expired has nothing left to fold.
             if first <= last:
                 await parts.runner.reach(last, stream=subjects.REPORTS)
             await parts.runner.command(Settle(ended), Call(f"settle-{ended[0]}", time.time()), PATIENCE_S)

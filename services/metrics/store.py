@@ -1,4 +1,4 @@
-"""Folded batches as rows, written in the transaction that saves the snapshot."""
+"""Writes folded batches as rows, in the transaction that saves the snapshot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the tables of the metrics service are listed."""
+"""Registers the tables of the metrics service."""
 
 from __future__ import annotations
 

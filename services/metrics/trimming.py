@@ -1,4 +1,4 @@
-"""Looks now and then whether log lines or curves have grown too old or too many; the service decides."""
+"""Periodically checks whether log lines or curves are too old or too many. The service decides."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MIB = 1024 * 1024
 
 
 async def trim_logs(parts: Parts) -> None:
-    """Trim for as long as this replica leads; returns at once where everything is kept."""
+    """Trim log lines while this replica leads. Returns at once if everything is kept."""
     settings = settings_of(parts, MetricsSettings)
     if not (settings.log_keep_days or settings.log_keep_mib):
         return
@@ -39,7 +39,7 @@ async def trim_logs(parts: Parts) -> None:
 
 
 def wanted(connection: sa.Connection, settings: MetricsSettings, now: float) -> Trim:
-    """What the settings call for."""
+    """The trimming that the settings require."""
     days, mib = settings.log_keep_days, settings.log_keep_mib
     old = Trim(too_old(connection, now - days * DAY_S, now) if days else 0, f"older than {days:g} days")
     many = Trim(too_many(connection, mib * MIB) if mib else 0, f"more than {mib} MiB are stored")
@@ -47,7 +47,7 @@ def wanted(connection: sa.Connection, settings: MetricsSettings, now: float) -> 
 
 
 async def drop_points(parts: Parts) -> None:
-    """Drop curves for as long as this replica leads; returns at once where everything is kept."""
+    """Drop curves while this replica leads. Returns at once if everything is kept."""
     settings = settings_of(parts, MetricsSettings)
     days = settings.metric_keep_days
     if not days:

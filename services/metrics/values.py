@@ -1,4 +1,4 @@
-"""Metric values as they travel: any JSON, with NaN and infinities spelled as text."""
+"""Metric values in transport form: any JSON, with NaN and infinities as text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SPELLED = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def number(value: Any) -> float | None:
-    """The value as a number, spelled ones included; None for anything else."""
+    """The value as a number, including NaN and infinities given as text. None for anything else."""
     if isinstance(value, str):
         return SPELLED.get(value)
     if isinstance(value, bool) or not isinstance(value, int | float):

@@ -1,4 +1,4 @@
-"""The provisioner as a process: its real parts, joined. It has no database and remembers nothing."""
+"""The provisioner as a process, assembled from its parts. It has no database and keeps no state."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LOOK_EVERY_S = 1.0
 
 
 async def serve(settings: Settings, tracer: Tracer | None) -> None:
-    """Have pools grow and shrink until cancelled; raises `BadSettings`."""
+    """Let pools grow and shrink until cancelled. Raises `BadSettings`."""
     engines = engines_of(settings, checked(settings))
 
     async def join(ground: Ground) -> Joined:
@@ -37,7 +37,7 @@ async def serve(settings: Settings, tracer: Tracer | None) -> None:
         async def decided(_: Msg) -> None:
             work.lead()
 
-        # Only a hint that there is something to do: what that is, is asked.
+        # Only a hint that there is something to do; the query tells what.
         for what in ("wanted", "released"):
             await ground.connection.subscribe(f"control.scheduler.worker.*.{what}", cb=decided)
         return Joined(

@@ -1,7 +1,7 @@
-"""What to have an engine do, from what the scheduler wants and what the engine lists: pure.
+"""Computes what an engine must do from what the scheduler wants and what the engine lists. Pure.
 
-Nothing is remembered from one look to the next, so a provisioner that was killed goes on where it was. Each
-worker has an id of its own for ever: what is listed under it was started for it, however long ago.
+Nothing is remembered between looks, so a provisioner that was killed continues where it was. Each worker has
+its id forever: whatever is listed under an id was started for that worker, however long ago.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from services.provisioner.engines.protocol import Seen
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker that a pool has asked for, as the scheduler tells it."""
+    """A worker that a pool has requested, as the scheduler reports it."""
 
     id: str
     number: int
@@ -24,23 +24,23 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
     ends_at: float = 0.0
     released: str = ""
-    """Why it is given back; empty while it is not."""
+    """Why it is being given back; "" if it is not."""
     here: bool = False
     busy: bool = False
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """What the scheduler wants of one pool."""
+    """What the scheduler wants for one pool."""
 
     pool: str
     newest: int = 0
     problem: str = ""
-    """Why its engine could not be asked, as far as the scheduler has heard."""
+    """The last reported problem with the pool's engine, as the scheduler knows it."""
     workers: tuple[Wanted, ...] = ()
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What follows for the engine and for the scheduler."""
+    """The resulting actions for the engine and the scheduler."""
 
     start: tuple[str, ...] = ()
     stop: tuple[Seen, ...] = ()
@@ -49,7 +49,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan(wish: Wish, seen: Sequence[Seen]) -> Plan:
-    """See the module. What the engine lists must have been asked for before `wish` was."""
+    """Compute the plan; see the module docstring.
+
+    The engine must have been listed before `wish` was queried.
+    """
     wanted = {one.id: one for one in wish.workers}
     by_id: dict[str, list[Seen]] = {}
     for one in seen:
@@ -58,7 +61,7 @@ def plan(wish: Wish, seen: Sequence[Seen]) -> Plan:
     for id, listed in by_id.items():
         alive = sorted((one for one in listed if one.phase != "over"), key=_first)
         if id not in wanted:
-            # Later than all that this answer knows: it was asked for meanwhile, and by somebody else.
+            # Newer than anything in this answer: another provisioner has started it in the meantime.
             stop += alive if 0 < _number(id, wish.pool) <= wish.newest else ()
             continue
         stop += alive[1:]
@@ -76,12 +79,12 @@ def plan(wish: Wish, seen: Sequence[Seen]) -> Plan:
 
 
 def _first(one: Seen) -> tuple[bool, str]:
-    """Of several that were started for one id the one that runs is kept, else that of the first handle."""
+    """Of several instances started for one id, keep the running one, else the one with the first handle."""
     return one.phase != "running", one.handle
 
 
 def _number(id: str, pool: str) -> int:
-    """Which worker of the pool it is; 0 for an id that this pool never gave out."""
+    """The worker's number in the pool; 0 for an id that this pool never assigned."""
     number = id.removeprefix(f"{pool}-")
     return int(number) if number != id and number.isdecimal() else 0
 

@@ -1,4 +1,4 @@
-"""The engines of the pools that the configuration file lets grow."""
+"""The engines of the pools that have a provider in the configuration file."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from services.provisioner.settings import Settings
 
 
 class PoolSetting(msgspec.Struct, frozen=True, kw_only=True):
-    """What an engine needs to know of its pool."""
+    """What an engine needs to know about its pool."""
 
     name: str
     slots: int
-    """Slots that each worker offers."""
+    """Number of slots that each worker offers."""
     cluster_id: str
     home: Path
     """A folder for this pool's files on this host."""
@@ -31,7 +31,7 @@ class PoolSetting(msgspec.Struct, frozen=True, kw_only=True):
 
 def _kubernetes(pool: PoolSetting, given: Any) -> Engine:
     try:
-        # Here: of the platform's parts only this needs the client of Kubernetes.
+        # Imported here because only this engine needs the Kubernetes client.
         from services.provisioner.engines.kubernetes import KubernetesEngine
     except ModuleNotFoundError as error:
         raise BadSettings(f"type kubernetes needs pip install 'steadfast[kubernetes]' ({error})") from None
@@ -47,11 +47,11 @@ ENGINES: dict[str, tuple[type[Any], Make]] = {
     "kubernetes": (KubernetesSettings, _kubernetes),
     "process": (ProcessSettings, lambda pool, given: ProcessEngine(pool.name, pool.slots, pool.home, given)),
 }
-"""By the type of a provider: the settings of its own, and what makes the engine of a pool."""
+"""By provider type: its settings, and the function that creates a pool's engine."""
 
 
 def engines_of(settings: Settings, file: Path) -> Mapping[str, Engine]:
-    """By pool of the file; raises `BadSettings` with all that makes no sense."""
+    """The engines by pool. Raises `BadSettings`, which lists everything that is invalid."""
     engines, problems = dict[str, Engine](), list[str]()
     for number, pool in enumerate(pools_file.read(file).get("resource_pools") or ()):
         provider = pool.get("provider") if isinstance(pool, dict) else None

@@ -1,4 +1,4 @@
-"""One look at one pool: what its engine lists, what the scheduler wants, and what follows."""
+"""One look at one pool: what its engine lists, what the scheduler wants, and the resulting actions."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from services.provisioner.engines.protocol import Engine, EngineAway, EngineRefu
 from services.provisioner.plan import Plan, Wish, plan
 
 AT_ONCE = 20
-"""Workers that one look has started: with what they come to the next look knows more."""
+"""Maximum number of workers started per look. The next look can use their results."""
 REPORTED_AT_ONCE = 100
-"""Workers that one report speaks of: the scheduler rules on it in one round."""
+"""Maximum number of workers per report, since the scheduler rules on it in one round."""
 
 Ask = Callable[[], Awaitable[Wish]]
 Tell = Callable[[ReportWorkers], Awaitable[object]]
 
 
 async def look_once(pool: str, engine: Engine, ask: Ask, tell: Tell) -> str:
-    """Have done what the scheduler wants of one pool, and tell it what the engine says.
+    """Do what the scheduler wants for one pool, and report to it what the engine says.
 
-    Returns why the engine could not be asked, empty where it could. Raises what `ask` and `tell` raise.
+    Returns why the engine was unavailable, or "". Propagates exceptions of `ask` and `tell`.
     """
     try:
         seen = await engine.look()
     except EngineAway as error:
         await tell(ReportWorkers(pool=pool, problem=str(error)))
         return str(error)
-    # After the engine: what was wanted by then and is not listed has not been started.
+    # After the engine: a worker that is wanted and not listed has then not been started.
     wish = await ask()
     todo = plan(wish, seen)
     reports = {one.worker_id: one for one in todo.report}

@@ -1,4 +1,4 @@
-"""What the provisioner needs to know beside the common settings."""
+"""Settings of the provisioner beyond those common to all services."""
 
 from __future__ import annotations
 
@@ -15,15 +15,18 @@ class Settings(ServiceSettings):
     pools: Path | None = None
     """File with the resource pools, the same as the scheduler's."""
     cluster_id: str = "steadfast"
-    """Of this cluster: what it starts on a shared engine carries it, and nothing else is touched there."""
+    """Id of this cluster.
+
+    What it starts on a shared engine carries the id, and it touches nothing else there.
+    """
     provisioner_home: Path = Path("/var/lib/steadfast-provisioner")
-    """Where workers that it starts on this host have their folders, and scripts are written."""
+    """Folder for the workers that it starts on this host, and for scripts."""
     provisioner_look_s: float = 5.0
-    """How often it looks at engines while nothing is decided."""
+    """How often it checks engines when nothing is decided, in seconds."""
 
 
 def checked(settings: Settings) -> Path:
-    """The file with the resource pools; raises `BadSettings` for what makes no sense."""
+    """The file with the resource pools. Raises `BadSettings` for invalid settings."""
     if settings.pools is None:
         raise BadSettings("STEADFAST_POOLS is not set: it names the file with the resource pools")
     if settings.provisioner_look_s <= 0:

@@ -1,6 +1,6 @@
-"""`python -m services.provisioner.show POOLS [POOL]`: the scripts that submit workers of pools to Slurm.
+"""`python -m services.provisioner.show POOLS [POOL]`: prints the Slurm scripts of pools.
 
-To look at what the provisioner would submit, or to submit a worker by hand.
+Use it to see what the provisioner would submit, or to submit a worker by hand.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from services.provisioner.settings import Settings
 
 
 def main() -> None:
-    """Print the script; exit status 2 with what makes no sense."""
+    """Print the scripts. Exits with status 2 if something is invalid."""
     parser = argparse.ArgumentParser(prog="python -m services.provisioner.show")
     parser.add_argument("pools", type=Path, help="file with the resource pools")
     parser.add_argument("pool", nargs="?", help="a pool whose provider is slurm; default: all of them")

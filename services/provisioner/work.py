@@ -1,4 +1,4 @@
-"""What the provisioner does for as long as it leads: a look at each pool, again and again."""
+"""The provisioner's work while it leads: it checks each pool repeatedly."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ TOGETHER_S = 0.5
 
 
 class Asks(Protocol):
-    """Reaches the scheduler: `services.kit.bus.Asker`, or a stand-in."""
+    """Reaches the scheduler: `services.kit.bus.Asker`, or a test double."""
 
     async def command(self, command: Any) -> Answer:
-        """Ask for a decision; raises `Refused`."""
+        """Send a command. Raises `Refused`."""
 
     async def query(self, query: Any) -> Answer:
-        """Ask what is known; raises `Refused`."""
+        """Send a query. Raises `Refused`."""
 
 
 class Work:
-    """One replica of the provisioner. Several may run; one whose `leading()` is true works."""
+    """One replica of the provisioner. Several may run; the one whose `leading()` is true works."""
 
     def __init__(
         self, engines: Mapping[str, Engine], asker: Asks, *, look_s: float, leading: Callable[[], bool]
     ) -> None:
-        """`engines` by pool; `look_s`: how long it waits between looks when nothing happens."""
+        """`engines` by pool. `look_s` is the time between checks when nothing happens, in seconds."""
         self._engines = engines
         self._asker = asker
         self._look_s = look_s
         self._leading = leading
         self._wake = asyncio.Event()
         self.problems: dict[str, str] = {}
-        """Pools whose engines could not be asked, and why."""
+        """Pools whose engines are unavailable, and why."""
         self.looks = 0
 
     def lead(self) -> None:
-        """Look at once: leadership may have changed, or the scheduler has decided something."""
+        """Check at once: leadership may have changed, or the scheduler has decided something."""
         self._wake.set()
 
     async def run(self) -> None:
@@ -59,12 +59,12 @@ class Work:
                 tasks.create_task(self._hear(engine))
 
     async def _hear(self, engine: Engine) -> None:
-        """Look as soon as an engine says that something has changed: a hint, on which nothing depends."""
+        """Check as soon as an engine reports a change. This is only a hint on which nothing depends."""
         while True:
             try:
                 await engine.changed()
                 self._wake.set()
-                # What changes at once, such as all pods of a node, is one look.
+                # Simultaneous changes, such as those of all pods of a node, lead to a single check.
                 await asyncio.sleep(TOGETHER_S)
             except EngineAway:
                 await asyncio.sleep(self._look_s)
@@ -83,7 +83,7 @@ class Work:
             self._wake.clear()
 
     async def _look(self, pool: str) -> None:
-        """What goes wrong is told, and tried again with the next look."""
+        """Check a pool. Errors are reported, and the next check tries again."""
         try:
             problem = await look_once(
                 pool, self._engines[pool], lambda: self._wish(pool), self._asker.command

@@ -44,7 +44,7 @@ class Watch:
         self._listening = Listening(GAP_S, clock())
 
     def begin_again(self, state: State) -> None:
-        """Restart the measurement after a gap or a leader change, and forget trials that are not waited for."""
+        """Restart the measurement after a gap or a leader change; forget trials that are not waited for."""
         self._listening.begin_again(self._clock())
         self._new.clear()
         self._forget(state)

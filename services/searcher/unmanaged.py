@@ -131,7 +131,7 @@ def take_up(state: State, trial: Trial) -> Sequence[Any]:
 
 
 def end_of_all(state: State, experiment: Experiment) -> Sequence[Any]:
-    """The end of an experiment without open trials, in the state that a search with such trials would end in."""
+    """The end of an experiment without open trials, in the state that a search would end in."""
     count = state.standing.count(experiment.id)
     if not count or state.standing.first(experiment.id, HEARD):
         return ()

@@ -1,1 +1,1 @@
-"""Tells receivers of people's choice when experiments change their state."""
+"""Notifies receivers that users choose when experiments change their state."""

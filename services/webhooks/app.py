@@ -1,4 +1,4 @@
-"""The webhooks service, joined from its parts."""
+"""Assembles the webhooks service."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ RULES = Rules(
 
 
 def opened(sealer: Sealer | None, text: str) -> str:
-    """What lies in the log, in the clear; raises `CannotOpen`."""
+    """Decrypt a text from the log if it is sealed. Raises `CannotOpen`."""
     if not is_sealed(text):
         return text
     if sealer is None:

@@ -1,4 +1,4 @@
-"""What may be asked of the webhooks service, and what its own attempts to deliver come to."""
+"""Commands that the webhooks service accepts, including the results of its own delivery attempts."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ from services.webhooks.domain.fold import TOTALS, delivery_id
 from services.webhooks.domain.state import MOST_TRIES, Delivery, State, Totals
 
 MOST_WEBHOOKS = 100
-"""Each has a thread while it is told something."""
+"""Each webhook uses a thread during a delivery."""
 FIRST_PAUSE_S = 10.0
 GROWS = 3.0
 LONGEST_PAUSE_S = 6 * 3600.0
 
 
 class StateAttempt(msgspec.Struct, frozen=True, kw_only=True):
-    """One attempt to deliver is over; from the service to itself."""
+    """Sent by the service to itself: one delivery attempt is over."""
 
     delivery_id: str
     attempt: int
     status: int = 0
     problem: str = ""
-    """Why it did not arrive; empty: it did."""
+    """Why it was not delivered; "" if it was."""
     final: bool = False
-    """Another attempt would come to the same."""
+    """Another attempt would have the same result."""
     took_s: float
     chance: float
-    """0 to 1: receivers that fail at the same moment are not asked again at the same moment."""
+    """Random, 0 to 1, so that receivers which fail at the same moment are not retried at the same moment."""
 
 
 def pause_s(attempt: int, chance: float) -> float:
-    """How long to wait after an attempt that failed: three times as long each time, give or take a half.
+    """How long to wait after a failed attempt: three times as long each time, plus or minus half, in seconds.
 
     >>> [round(pause_s(attempt, 0.5)) for attempt in (1, 2, 3, 9)]
     [10, 30, 90, 21600]
@@ -54,7 +54,7 @@ def pause_s(attempt: int, chance: float) -> float:
 
 
 def set_webhook(state: State, command: SetWebhook, call: Call) -> Ruling:
-    """Make a webhook."""
+    """Create a webhook."""
     if not command.states:
         raise invalid("a webhook needs at least one trigger: a state of experiments that it is told of")
     if len(state.webhooks) >= MOST_WEBHOOKS:
@@ -83,7 +83,7 @@ def remove_webhook(state: State, command: RemoveWebhook, call: Call) -> Ruling:
 
 
 def try_webhook(state: State, command: TryWebhook, call: Call) -> Ruling:
-    """Tell a webhook once that this is a test."""
+    """Send a test message to a webhook once."""
     _known(state, command.webhook_id)
     due = DeliveryDue(
         delivery_id=delivery_id(call.id, command.webhook_id),
@@ -103,7 +103,7 @@ def _known(state: State, id: int) -> WebhookSet:
 
 
 def state_attempt(state: State, command: StateAttempt, call: Call) -> Ruling:
-    """Take what an attempt came to; what is known already, or of a removed webhook, has no effect."""
+    """Record the result of an attempt. Ignored if it is already known or the webhook was removed."""
     known = state.deliveries.get(command.delivery_id)
     if known is None or known.state != "WAITING" or command.attempt != len(known.tries) + 1:
         return Ruling()

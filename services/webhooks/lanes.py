@@ -1,7 +1,7 @@
-"""Makes deliveries for as long as this replica leads: one at a time for each webhook, all webhooks at once.
+"""Makes deliveries while this replica leads: one at a time per webhook, all webhooks concurrently.
 
-A receiver that takes its time delays nobody but itself, and so does one whose deliveries fail in a way that
-nobody foresaw. What was being told when the process ended is told again under the same id.
+A slow receiver delays only its own deliveries, as does one whose deliveries fail in unforeseen ways. A
+delivery that was in progress when the process ended is repeated under the same id.
 """
 
 from __future__ import annotations
@@ -30,9 +30,12 @@ PATIENCE_S = 5.0
 FIRST_REST_S = 1.0
 LONGEST_REST_S = 60.0
 LONGEST_WAIT_S = 60.0
-"""Between two looks: a host's clock may be set, and a time that was a week away has come."""
+"""Maximum time between two looks, in seconds.
+
+If the host's clock is set, a distant due time may have come.
+"""
 Open = Callable[[str], str]
-"""What a sealed text says; raises `CannotOpen`."""
+"""Decrypts a sealed text. Raises `CannotOpen`."""
 log = structlog.get_logger()
 
 
@@ -41,24 +44,24 @@ class Decider(Protocol):
 
     @property
     def state(self) -> State:
-        """What it has folded."""
+        """The folded state."""
 
     async def command(self, command: Any, call: Call, within_s: float | None = None) -> Any:
-        """Have something decided; raises `Refused`."""
+        """Have a command decided. Raises `Refused`."""
 
     async def news(self, after: int) -> int:
-        """Wait until something was folded, or leadership may have changed."""
+        """Wait until something was folded or leadership may have changed."""
 
 
 class Carrier(Protocol):
-    """Whoever makes requests."""
+    """Makes the requests."""
 
     async def send(self, url: str, body: bytes, headers: dict[str, str]) -> Result:
-        """Make one attempt, limited in time."""
+        """Make one attempt, with a time limit."""
 
 
 class Lanes:
-    """What is being delivered, by webhook."""
+    """The deliveries in progress, by webhook."""
 
     def __init__(
         self,
@@ -77,9 +80,9 @@ class Lanes:
         self._clock = clock
         self._busy: dict[int, asyncio.Task[None]] = {}
         self._failed: dict[int, int] = {}
-        """How often in a row a lane ended by what nobody foresaw, or could not store what it did."""
+        """Number of consecutive times that a lane failed unexpectedly or could not store its result."""
         self._rests_until: dict[int, float] = {}
-        """When such a lane is begun again."""
+        """When such a lane is restarted."""
 
     async def run(self) -> None:
         """Deliver until cancelled."""
@@ -109,7 +112,7 @@ class Lanes:
             await end(news)
 
     def _begin(self) -> float:
-        """Begin every lane that has something due; returns when to look again, in seconds from now."""
+        """Start every lane with a due delivery. Returns when to look again, in seconds from now."""
         state, now, next_at = self._runner.state, self._clock(), self._clock() + LONGEST_WAIT_S
         for gone in self._failed.keys() - state.webhooks.keys():
             self._recovered(gone)
@@ -129,13 +132,13 @@ class Lanes:
         return found if found is not None and (found.next_at or 0.0) <= self._clock() else None
 
     async def _deliver(self, webhook_id: int) -> None:
-        """Tell a webhook what is due. What goes wrong is this lane's affair: it rests, all others go on."""
+        """Make a webhook's due deliveries. A failure only pauses this lane; all others continue."""
         try:
             while self._leading() and (delivery := self._due(webhook_id)) is not None:
                 await self._tell(webhook_id, delivery)
                 self._recovered(webhook_id)
         except (Refused, OutcomeUnknown) as error:
-            # Nothing is known of the attempt then: it is made again, under the same id.
+            # The attempt's result is not recorded, so the attempt is repeated under the same id.
             self._rest(webhook_id)
             log.warning("attempt.not_stored", webhook=webhook_id, error=str(error))
         except Exception:
@@ -157,7 +160,7 @@ class Lanes:
         return min(FIRST_REST_S * 2.0 ** min(times - 1, 10), LONGEST_REST_S)
 
     async def _tell(self, webhook_id: int, delivery: Delivery) -> None:
-        """Make an attempt and have it stored; raises `Refused` or `OutcomeUnknown` where it is not."""
+        """Make an attempt and have it recorded. Raises `Refused` or `OutcomeUnknown` if that fails."""
         result = await self._attempt(self._runner.state.webhooks[webhook_id], delivery)
         told = StateAttempt(
             delivery_id=delivery.told.delivery_id,
@@ -180,7 +183,8 @@ class Lanes:
             headers = messages.headers(hook.kind, delivery.told, body, key, self._clock())
             return await self._carrier.send(url, body, headers)
         except Exception as error:
-            # An attempt that cannot be made counts as one that failed: so it is given up some day, and what
-            # comes behind it is told. Its text may hold the address, which only the webhook's owner may see.
+            # An attempt that cannot be made counts as failed, so the delivery is given up eventually and
+            # later ones follow. The error text may contain the address, which only the webhook's owner may
+            # see.
             log.exception("attempt.failed", webhook=hook.webhook_id, delivery=delivery.told.delivery_id)
             return Result(problem=f"the attempt could not be made ({type(error).__name__}): see the log")

@@ -1,4 +1,4 @@
-"""What operators see of the webhooks service's state."""
+"""Metrics of the webhooks service's state, for operators."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from services.webhooks.domain import State
 
 
 def readings(state: State) -> Iterable[Reading]:
-    """How many webhooks there are, and what waits to be delivered to them."""
+    """Number of webhooks, and of deliveries waiting for each."""
     yield Reading("webhooks", "Webhooks", (), {(): len(state.webhooks)})
     waiting = {(str(id),): float(state.waiting.count(id)) for id in sorted(state.webhooks)}
     yield Reading("webhook_deliveries_waiting", "Deliveries still to be made", ("webhook",), waiting)

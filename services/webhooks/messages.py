@@ -1,4 +1,4 @@
-"""What receivers are sent: the bytes of a delivery, and the headers that vouch for them."""
+"""Builds deliveries: the body, and the headers that authenticate it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from det_contracts.events.webhooks import DeliveryDue, ExperimentTold, WebhookKi
 
 TIMESTAMP = "X-Determined-AI-Signature-Timestamp"
 SIGNATURE = "X-Determined-AI-Signature"
-"""As receivers that were written for 0.25 look for them."""
+"""The header names that receivers written for 0.25 expect."""
 DELIVERY = "Steadfast-Delivery"
 VERBS = {
     "ACTIVE": "is active",
@@ -24,15 +24,18 @@ VERBS = {
 
 
 def body(kind: WebhookKind, told: DeliveryDue, address: str) -> bytes:
-    """What is sent; always the same of one delivery.
+    """The body of a delivery, which is the same for each attempt.
 
-    `address` of the cluster's web UI, empty where it is not known.
+    `address` is that of the cluster's web UI; empty if unknown.
     """
     return msgspec.json.encode(_slack(told, address) if kind == "SLACK" else _document(told))
 
 
 def headers(kind: WebhookKind, told: DeliveryDue, sent: bytes, key: str, now: float) -> dict[str, str]:
-    """What goes with it. The signature is the hexadecimal HMAC-SHA256 of timestamp, comma and body."""
+    """The headers of a delivery.
+
+    The signature is the hexadecimal HMAC-SHA256 of timestamp, comma and body.
+    """
     found = {
         "Content-Type": "application/json",
         "User-Agent": "steadfast-webhooks",
@@ -90,7 +93,7 @@ def _slack(told: DeliveryDue, address: str) -> dict[str, Any]:
 
 
 def _escaped(text: str) -> str:
-    """As it is shown, and neither as a link nor as a call for people's attention."""
+    """Escape a text so that Slack shows it literally, without links or mentions."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("|", "\u00a6")
 
 

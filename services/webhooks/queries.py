@@ -1,4 +1,4 @@
-"""What the webhooks service answers from its folded state."""
+"""Queries that the webhooks service answers from its folded state."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def webhooks(state: State, query: Webhooks) -> list[dict[str, Any]]:
 
 
 def deliveries(state: State, query: Deliveries) -> dict[str, Any]:
-    """Those of one webhook, newest first."""
+    """The deliveries of one webhook, newest first."""
     if query.webhook_id not in state.webhooks:
         raise not_found("webhook", query.webhook_id)
     found = state.of_webhook.descending(query.webhook_id)

@@ -1,4 +1,4 @@
-"""The service's rules: what is owed becomes due, and what cannot arrive is given up."""
+"""The service's rules: owed deliveries become due, and hopeless ones are given up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FIRST_PROJECT = "Uncategorized"
 
 
 def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
-    """Events that one record calls for; none for a record at rest."""
+    """Return the events that a record calls for; empty if there is nothing to do."""
     kind, id = key
     if kind == "owed" and id in state.owed:
         return _owed(state, state.owed[id])

@@ -1,4 +1,4 @@
-"""Whose the things are that people command the webhooks service about."""
+"""Ownership of the objects that commands to the webhooks service are about."""
 
 from __future__ import annotations
 
@@ -7,5 +7,8 @@ from services.webhooks.domain import State
 
 
 def directory(state: State) -> Directory:
-    """What a judge looks up: webhooks are the administrators', so there is nothing to look up of them."""
+    """Return the directory that the authorization check uses.
+
+    Webhooks belong to administrators, so it is empty.
+    """
     return Directory(state, lambda _, __: None)

@@ -1,4 +1,4 @@
-"""One attempt to deliver, over HTTP: to an address that may be asked, bounded in size and time."""
+"""One delivery attempt over HTTP: to a permitted address, limited in size and time."""
 
 from __future__ import annotations
 
@@ -16,24 +16,27 @@ from services.kit.addresses import Addresses, AddressRefused
 from services.kit.guarded_http import pool_manager
 
 WITHIN_S = 8.0
-"""Until when an answer must be there."""
+"""Maximum time until the answer, in seconds."""
 CONNECT_S = 3.0
 LATE = "the receiver did not answer in time"
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """What an attempt came to."""
+    """The result of an attempt."""
 
     status: int = 0
     problem: str = ""
-    """Why it did not arrive; empty: it did. It holds nothing of the answer, and of the address the host."""
+    """Why it was not delivered; "" if it was.
+
+    Contains nothing of the answer, and only the host of the address.
+    """
     final: bool = False
-    """Another attempt would come to the same."""
+    """Another attempt would have the same result."""
     took_s: float = 0.0
 
 
 class Threads:
-    """A sender's attempts, each in a thread: one for each webhook, so no receiver waits for another."""
+    """Runs a sender's attempts in threads, one per webhook, so that no receiver waits for another."""
 
     def __init__(self, sender: Sender, most: int) -> None:
         self._sender = sender
@@ -45,12 +48,12 @@ class Threads:
         return await loop.run_in_executor(self._threads, self._sender.send, url, body, headers)
 
     def close(self) -> None:
-        """Begin no more; a thread that waits for an answer ends by its own limit."""
+        """Start no more attempts. Threads that wait for an answer end at their own time limit."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 class Sender:
-    """Connections to receivers, which live for one request each."""
+    """Connections to receivers; each lasts for one request."""
 
     def __init__(self, addresses: Addresses, context: ssl.SSLContext, within_s: float = WITHIN_S) -> None:
         self._addresses = addresses
@@ -58,12 +61,12 @@ class Sender:
         self._within_s = within_s
 
     def send(self, url: str, body: bytes, headers: Mapping[str, str]) -> Result:
-        """POST the body; redirects are not followed, and of an answer its status alone is looked at."""
+        """POST the body. Redirects are not followed, and only the status of the answer is used."""
         began = time.monotonic()
         result = self._sent(url, body, headers)
         took_s = time.monotonic() - began
         if took_s >= self._within_s and result.problem and not result.status:
-            # What the limit cut off looks like a connection that ended by itself.
+            # A connection cut off by the time limit looks like one that was closed.
             result = Result(problem=LATE)
         return msgspec.structs.replace(result, took_s=round(took_s, 3))
 
@@ -96,7 +99,7 @@ def _judged(status: int) -> Result:
 
 
 def _words(error: BaseException) -> str:
-    """What went wrong, without the address: its path may be a secret."""
+    """The error in words, without the address: its path may be a secret."""
     found: Any = error
     while isinstance(found, urllib3.exceptions.MaxRetryError) and found.reason is not None:
         found = found.reason

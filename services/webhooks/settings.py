@@ -1,4 +1,4 @@
-"""What the webhooks service needs to know beside the common settings."""
+"""Settings of the webhooks service beyond those common to all services."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ class Settings(ServiceSettings):
     sealing_key: Path | None = None
     """File with the key of the secrets in the log, the same as the gateway's."""
     reachable: str = ""
-    """Whom it may tell beside public addresses, with commas: networks and `host[:port]`."""
+    """Destinations permitted in addition to public addresses, separated by commas.
+
+    Networks and `host[:port]`.
+    """
     public_url: str = ""
-    """Address of the cluster's web UI, for links in messages; empty: messages have none."""
+    """Address of the cluster's web UI, for links in messages. Empty: no links."""

@@ -139,8 +139,8 @@ class Command:
         if not self.reap() and self._adopts:
             return True
         left, now = self._alive(), time.monotonic()
-        # If this process does not adopt orphans, an empty list is reliable. If it does, an empty list may
-        # mean that a process was just being handed over.
+        # Without adoption, an empty list means that nothing is left. With adoption, reap() has just reported
+        # children, so an empty list only means that one was being re-parented.
         if not left and not self._adopts:
             return True
         self.left_over = max(self.left_over, len(left))

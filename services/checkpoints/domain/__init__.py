@@ -1,4 +1,4 @@
-"""What the checkpoints service knows, and how each event changes it."""
+"""The checkpoints service's state, and how each event changes it."""
 
 from services.checkpoints.domain.fold import evolve
 from services.checkpoints.domain.state import (

@@ -1,4 +1,4 @@
-"""How each event changes what the checkpoints service knows."""
+"""How each event changes the checkpoints service's state."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ replace = msgspec.structs.replace
 
 
 def evolve(state: State, recorded: Recorded) -> Iterable[Key]:
-    """Fold one event; returns the records that it replaced. Events that do not concern it pass by."""
+    """Fold one event and return the keys of the changed records. Irrelevant events are ignored."""
     fold = _FOLDS.get(type(recorded.event))
     return fold(state, recorded) if fold is not None else ()
 
@@ -53,7 +53,7 @@ def _experiment_ended(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def _activated(state: State, recorded: Recorded) -> Iterable[Key]:
-    """An unmanaged one may go on after its end."""
+    """An unmanaged experiment may continue after its end."""
     known = state.experiments[recorded.event.experiment_id]
     return state.put_experiment(replace(known, ended=False)) if known.ended else ()
 
@@ -88,7 +88,7 @@ _KEPT_BY = {
 def _deleting(state: State, recorded: Recorded) -> Iterable[Key]:
     known = state.experiments[recorded.event.experiment_id]
     yield from state.put_experiment(replace(known, deleting=True, sweeps=0))
-    # What could not be deleted before is tried again: a person asks for it.
+    # Retry what could not be deleted before, since a person asks for it.
     for found in list(state.those(known.id, FAILED)):
         yield from state.put_checkpoint(replace(found, state="COMPLETED", tries=0))
 
@@ -109,7 +109,7 @@ def _deleted(state: State, recorded: Recorded) -> Iterable[Key]:
     if event.state != "DELETED":
         return
     known = state.experiments[event.experiment_id]
-    # Of logs from before `TrialsDeleted` its trials are still there.
+    # Logs from before `TrialsDeleted` leave the trials in place.
     for id in list(state.trials_of.ids(known.id)):
         yield from state.drop_trial(id)
     yield from state.drop_experiment(known.id)
@@ -127,7 +127,7 @@ def _validated(state: State, recorded: Recorded) -> Iterable[Key]:
     known = state.trials.get(event.trial_id)
     if known is None:
         return
-    # A later run that validates at the same steps again replaces what the earlier one found.
+    # A later run that validates at the same steps replaces the earlier result.
     found = Validation(event.metric, recorded.position)
     yield from state.put_validation(known.id, event.steps_completed, found)
 
@@ -145,7 +145,7 @@ def _settled(state: State, recorded: Recorded) -> Iterable[Key]:
 def _stored(state: State, recorded: Recorded) -> Iterable[Key]:
     event: trial.CheckpointStored = recorded.event
     known = state.trials.get(event.trial_id)
-    # The id becomes a path that a task deletes one day, and it comes from a script.
+    # The id comes from a script, and a task will use it as a path to delete.
     if event.uuid in state.checkpoints or known is None or not ids.is_token(event.uuid):
         return
     fresh = Checkpoint(
@@ -215,11 +215,12 @@ def _deletion_finished(state: State, recorded: Recorded) -> Iterable[Key]:
             replace(experiment, sweeping=False, swept=event.deleted, sweeps=experiment.sweeps + failed)
         )
     elif experiment is not None and (experiment.deleting or not event.deleted):
-        # What retention let go and is gone calls for nothing more.
+        # A checkpoint that retention deleted calls for nothing more.
         yield "experiments", event.experiment_id
     for uuid in event.uuids:
         known = state.checkpoints[uuid]
-        # Another task may have been asked while this one was at work: until that is over, it goes on going.
+        # Another task may have been requested in the meantime; until that one is over, the deletion is in
+        # progress.
         known = replace(known, going=known.going and known.task != event.task_id, reason=event.reason)
         if event.deleted and event.globs is None:
             known = replace(known, state="DELETED", resources={})
@@ -236,7 +237,7 @@ def _files_listed(state: State, recorded: Recorded) -> Iterable[Key]:
     if known is None or known.state == "DELETED":
         return
     if known.resources and not event.resources:
-        # What it had stays on record, as clients of Determined expect.
+        # The list of its files stays on record, as clients of Determined expect.
         yield from state.put_checkpoint(replace(known, state="DELETED"))
         return
     gone = any(path not in event.resources for path in known.resources)
@@ -252,7 +253,7 @@ def _metadata_set(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def _experiment_moved(state: State, recorded: Recorded) -> Iterable[Key]:
-    """Another workspace's quota counts what it has stored."""
+    """Another workspace's quota now counts what it has stored."""
     id = recorded.event.experiment_id
     return state.put_weight(id, state.owed.amount(id)) if state.owed.amount(id) else ()
 

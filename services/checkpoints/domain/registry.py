@@ -14,7 +14,7 @@ replace = msgspec.structs.replace
 
 
 def model_set(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A model is there, or is described so."""
+    """Create a model or change its description."""
     event: checkpoints.ModelSet = recorded.event
     known = state.models.get(event.model_id)
     if known is not None:
@@ -26,7 +26,7 @@ def model_set(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def model_removed(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A model is gone with its versions."""
+    """Remove a model and its versions."""
     known = state.models.pop(recorded.event.model_id, None)
     if known is None:
         return
@@ -37,7 +37,7 @@ def model_removed(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def version_set(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A checkpoint is a version, or the version is described so."""
+    """Register a version or change its description."""
     event: checkpoints.VersionSet = recorded.event
     model = state.models.get(event.model_id)
     if model is None:
@@ -54,14 +54,14 @@ def version_set(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def version_removed(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A checkpoint is a version no longer."""
+    """Remove a version."""
     event: checkpoints.VersionRemoved = recorded.event
     if event.model_id in state.models and event.version_id in state.versions:
         yield from _forget(state, event.version_id)
 
 
 def _given(state: State, *, models: int = 0, versions: int = 0) -> Iterable[Key]:
-    """An id was given out: it is never given again."""
+    """Record that ids were assigned, so that they are never reused."""
     known = state.totals.get("all", Totals())
     state.totals["all"] = Totals(max(known.models, models), max(known.versions, versions))
     yield "totals", "all"
@@ -81,5 +81,5 @@ def _count(state: State, uuid: str, change: int) -> Iterable[Key]:
         return
     yield from state.put_checkpoint(replace(known, versions=known.versions + change))
     if change < 0:
-        # Retention may want it now.
+        # Retention may now delete the checkpoint.
         yield "experiments", known.experiment_id

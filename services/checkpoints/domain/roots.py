@@ -1,7 +1,7 @@
-"""What belongs to an experiment, and leaves the memory with it once all is known and nothing is going.
+"""The records that belong to an experiment, and leave memory once all is known and nothing is being deleted.
 
-Models and their versions stay, and so does what is asked over many experiments: who starts from whose
-checkpoint, and what each has stored.
+Models and their versions stay in memory, as do records needed across many experiments: which experiment
+starts from which checkpoint, and what each has stored.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _of_validation(state: State, key: str) -> str | None:
 
 
 def _members(state: State, root: str) -> Iterable[Key]:
-    """All that is kept of an experiment; none once it was deleted."""
+    """All records of an experiment; empty after it was deleted."""
     id = int(root)
     yield from loaded_by(state, id, "experiments", "homes")
     for trial_id in state.trials_of.ids(id):
@@ -46,7 +46,7 @@ def _is_over(state: State, root: str) -> bool:
 
 
 def _places(state: State, key: Key) -> Iterator[tuple[SortedKeys, tuple[Any, ...]]]:
-    """Where a loaded record stands in the indexes; but for `unsaved`, which is about two records."""
+    """The index entries of a loaded record, except in `unsaved`, which depends on two records."""
     name, id = key
     if name == "trials":
         yield state.trials_of, (state.trials[id].experiment_id, id)
@@ -63,7 +63,7 @@ def _index(state: State, keys: Collection[Key]) -> None:
     for key in keys:
         for index, at in _places(state, key):
             index.add(*at)
-    # When all checkpoints are there: whether a validation is at the steps of one is asked of them.
+    # After all checkpoints, which tell whether a validation is at the steps of one.
     for steps in _validated(keys):
         if state.saved_at.first(*steps) is None:
             state.unsaved.add(*steps)

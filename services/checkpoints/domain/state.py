@@ -1,4 +1,4 @@
-"""What the checkpoints service knows. All records are frozen: an event replaces one."""
+"""The checkpoints service's state. All records are frozen: an event replaces one."""
 
 from __future__ import annotations
 
@@ -20,46 +20,46 @@ from services.kit.sorted_keys import SortedKeys
 Key = tuple[str, Any]
 CheckpointState = Literal["COMPLETED", "PARTIALLY_DELETED", "DELETED", "ERROR"]
 TRIES = 3
-"""Tasks that try to delete a checkpoint before it is given up as ERROR: workers can be lost."""
+"""Number of tasks that try to delete a checkpoint before it becomes ERROR: workers can be lost."""
 
 
 class Experiment(msgspec.Struct, frozen=True, kw_only=True):
-    """What of an experiment matters to its checkpoints."""
+    """The facts about an experiment that matter for its checkpoints."""
 
     id: int
     keep: Keep
     smaller_is_better: bool
     source: str | None
-    """Checkpoint that its trials started from."""
+    """The checkpoint that its trials started from."""
     unsettled: int = 0
-    """Trials of which not all is known yet."""
+    """Number of trials that are not settled."""
     ended: bool = False
     pool: str = "default"
     deletions: int = 0
-    """Tasks asked for so far."""
+    """Number of deletion tasks requested so far."""
     deleting: bool = False
-    """All its checkpoints shall go, whatever retention says."""
+    """All its checkpoints are to be deleted, whatever retention says."""
     ran: bool = False
-    """A trial of it has run, and may have left event files in the storage."""
+    """Whether one of its trials has run and may have left event files in the storage."""
     sweeping: bool = False
-    """A task was asked to delete what else it left in the storage, and is not over."""
+    """Whether a task is deleting its other files in the storage."""
     sweeps: int = 0
-    """Tasks that were asked to do so and failed."""
+    """Number of such tasks that failed."""
     swept: bool = False
     retains: bool = True
-    """Whether checkpoints go by themselves; of an unmanaged one only once somebody said how many stay."""
+    """Whether retention applies. For an unmanaged experiment only once a person has set how many to keep."""
 
 
 class Validation(msgspec.Struct, frozen=True):
-    """A trial's validation at some number of steps."""
+    """A trial's validation at a number of steps."""
 
     metric: float | None
     number: int
-    """Place in the order in which validations were accepted, over all trials."""
+    """Its place in the order in which validations were accepted, over all trials."""
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
-    """What of a trial matters to its checkpoints."""
+    """The facts about a trial that matter for its checkpoints."""
 
     id: int
     experiment_id: int
@@ -76,7 +76,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     task_id: str
     allocation_id: str
     at: float
-    """When it was reported; seconds since the epoch, UTC."""
+    """When it was reported, in seconds since the epoch."""
     order: int
     """Position of the report in the log."""
     state: CheckpointState = "COMPLETED"
@@ -84,19 +84,22 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     metadata: dict[str, Any]
     steps_completed: int
     going: bool = False
-    """A task was asked to delete it, and is not over."""
+    """Whether a task is deleting it."""
     task: str = ""
-    """The task that was asked last."""
+    """The deletion task that was requested last."""
     tries: int = 0
-    """Tasks that were asked to delete it."""
+    """Number of tasks that were requested to delete it."""
     reason: str = ""
-    """Why it went, or could not."""
+    """Why it was deleted, or could not be."""
     versions: int = 0
-    """Of models, that it is."""
+    """Number of model versions that refer to it."""
 
     @property
     def size_bytes(self) -> int:
-        """What lies in the storage: nothing of a deleted one, whose list of files may stay on record."""
+        """Bytes in the storage.
+
+        A deleted checkpoint has none, though its list of files may stay on record.
+        """
         return 0 if self.state == "DELETED" else sum(self.resources.values())
 
 
@@ -110,35 +113,35 @@ class Deletion(msgspec.Struct, frozen=True, kw_only=True):
     sweep: bool = False
     why: str = ""
     outcome: str | None = None
-    """How the task's run ended; None while it has not."""
+    """How the task's run ended; None if it has not."""
     reason: str = ""
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True):
-    """A named line of checkpoints."""
+    """A named series of checkpoints."""
 
     told: ModelSet
     numbers: int = 0
-    """The highest number that was used."""
+    """The highest version number used."""
 
 
 class Tally(msgspec.Struct, frozen=True):
-    """What the checkpoints in one state are together."""
+    """Totals of the checkpoints in one state."""
 
     count: int = 0
     size_bytes: int = 0
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """What an experiment starts from: it holds that, also once one of the two has left the memory."""
+    """The checkpoint that an experiment starts from. Holds even when either has left memory."""
 
     checkpoint: str
     experiment_id: int = 0
-    """Whose that is; 0 while nobody knows."""
+    """The experiment that the checkpoint belongs to; 0 if unknown."""
 
 
 class Weight(msgspec.Struct, frozen=True):
-    """What an experiment has stored, and on whose account."""
+    """How much an experiment has stored, and the account it is charged to."""
 
     owner: str
     place: int
@@ -146,42 +149,42 @@ class Weight(msgspec.Struct, frozen=True):
 
 
 class Totals(msgspec.Struct, frozen=True):
-    """The highest ids that were given out."""
+    """The highest ids that were assigned."""
 
     models: int = 0
     versions: int = 0
 
 
 REGISTERED, THERE, GOING, GONE, FAILED = "registered", "there", "going", "gone", "failed"
-"""How a checkpoint stands; see `standing`."""
+"""The standings of a checkpoint; see `standing`."""
 
 
 @dataclass
 class State(People):
-    """Everything that the checkpoints service folds out of the log."""
+    """Everything that the checkpoints service folds from the log."""
 
     experiments: dict[int, Experiment] = field(default_factory=dict)
     trials: dict[int, Trial] = field(default_factory=dict)
     checkpoints: dict[str, Checkpoint] = field(default_factory=dict)
     validations: dict[str, Validation] = field(default_factory=dict)
-    """By `validation_key`; of a settled trial only those at steps that have a checkpoint."""
+    """By `validation_key`. A settled trial keeps only those at steps with a checkpoint."""
     deletions: dict[str, Deletion] = field(default_factory=dict)
     models: dict[int, Model] = field(default_factory=dict)
     versions: dict[int, VersionSet] = field(default_factory=dict)
     creations: dict[str, Made] = field(default_factory=dict)
     tallies: dict[str, Tally] = field(default_factory=dict)
-    """Of checkpoints, by their state."""
+    """By checkpoint state."""
     totals: dict[str, Totals] = field(default_factory=dict)
     origins: dict[int, Origin] = field(default_factory=dict)
-    """By experiment that starts from a checkpoint."""
+    """By the experiment that starts from a checkpoint."""
     weights: dict[int, Weight] = field(default_factory=dict)
-    """By experiment that has something stored."""
+    """By experiment with stored checkpoints."""
     made_at: SortedKeys = derived()  # noqa: RUF009
-    """(when, request id): every creation"""
+    """(time, request id) for every creation"""
     trials_of: SortedKeys = derived()  # noqa: RUF009
     """(experiment, trial)"""
     standing: SortedKeys = derived()  # noqa: RUF009
-    """(experiment, how it stands, order of storing, checkpoint)"""
+    """(experiment, standing, order of storing, checkpoint)"""
     stored: SortedKeys = derived()  # noqa: RUF009
     """(trial, order of storing, checkpoint)"""
     saved_at: SortedKeys = derived()  # noqa: RUF009
@@ -189,20 +192,20 @@ class State(People):
     validated_at: SortedKeys = derived()  # noqa: RUF009
     """(trial, steps completed)"""
     unsaved: SortedKeys = derived()  # noqa: RUF009
-    """(trial, steps completed): validations at steps that have no checkpoint"""
+    """(trial, steps completed) for validations at steps without a checkpoint"""
     started_from: SortedKeys = derived()  # noqa: RUF009
     """(checkpoint, experiment that starts from it)"""
     heirs: SortedKeys = derived()  # noqa: RUF009
-    """(experiment, other experiment that starts from a checkpoint of it)"""
+    """(experiment, other experiment that starts from one of its checkpoints)"""
     numbers: SortedKeys = derived()  # noqa: RUF009
     """(model, number, version)"""
     registered: SortedKeys = derived()  # noqa: RUF009
     """(checkpoint, version)"""
     names: dict[str, int] = derived()  # noqa: RUF009
-    """Model by its name."""
+    """Name -> model"""
 
     owed: Usage = derived()  # noqa: RUF009
-    """Bytes that quotas of storage count, by experiment"""
+    """Bytes that count towards storage quotas, by experiment"""
 
     def __post_init__(self) -> None:
         self.made_at = by_age(self.creations)
@@ -224,7 +227,7 @@ class State(People):
         self.names = {model.told.name: id for id, model in self.models.items()}
 
     def put_experiment(self, changed: Experiment) -> Iterable[Key]:
-        """Keep an experiment."""
+        """Store an experiment."""
         if changed.source and changed.id not in self.experiments:
             source = self.checkpoints.get(changed.source)
             self.started_from.add(changed.source, changed.id)
@@ -234,7 +237,7 @@ class State(People):
         yield "experiments", changed.id
 
     def _starts_from(self, id: int, experiment_id: int) -> Iterable[Key]:
-        """An experiment starts from a checkpoint of that one; 0: of none that is known."""
+        """Record whose checkpoint an experiment starts from; 0 if that is unknown."""
         known = self.origins[id]
         self.heirs.discard(known.experiment_id, id)
         if experiment_id:
@@ -243,7 +246,7 @@ class State(People):
         yield "origins", id
 
     def drop_experiment(self, id: int) -> Iterable[Key]:
-        """Forget an experiment, all of whose trials are forgotten."""
+        """Forget an experiment whose trials are all forgotten."""
         known = self.experiments.pop(id)
         yield "experiments", id
         if known.source:
@@ -252,11 +255,11 @@ class State(People):
             yield "origins", id
             if origin.experiment_id:
                 self.heirs.discard(origin.experiment_id, id)
-                # It protects the checkpoint that it started from no longer.
+                # It no longer protects the checkpoint that it started from.
                 yield "experiments", origin.experiment_id
 
     def put_trial(self, changed: Trial) -> Iterable[Key]:
-        """Keep a trial."""
+        """Store a trial."""
         if changed.id not in self.trials:
             self.trials_of.add(changed.experiment_id, changed.id)
         self.trials[changed.id] = changed
@@ -272,7 +275,7 @@ class State(People):
         yield "trials", id
 
     def put_checkpoint(self, changed: Checkpoint) -> Iterable[Key]:
-        """Keep a checkpoint."""
+        """Store a checkpoint."""
         known = self.checkpoints.get(changed.uuid)
         self.checkpoints[changed.uuid] = changed
         yield "checkpoints", changed.uuid
@@ -309,7 +312,7 @@ class State(People):
             yield from self.put_weight(experiment_id, self.owed.amount(experiment_id) + change)
 
     def put_weight(self, experiment_id: int, size_bytes: int) -> Iterable[Key]:
-        """An experiment has so much stored, on the account that it is on now."""
+        """Record how much an experiment has stored, charged to its current account."""
         account = account_of(self, experiment_id)
         if size_bytes:
             self.weights[experiment_id] = Weight(account.owner, account.place, size_bytes)
@@ -320,7 +323,7 @@ class State(People):
         yield "weights", experiment_id
 
     def put_validation(self, trial_id: int, steps: int, validation: Validation) -> Iterable[Key]:
-        """Keep a trial's validation at some number of steps."""
+        """Store a trial's validation at a number of steps."""
         key = validation_key(trial_id, steps)
         if key not in self.validations:
             self.validated_at.add(trial_id, steps)
@@ -330,7 +333,7 @@ class State(People):
         yield "validations", key
 
     def drop_validation(self, trial_id: int, steps: int) -> Iterable[Key]:
-        """Forget it."""
+        """Forget a validation."""
         key = validation_key(trial_id, steps)
         del self.validations[key]
         self.validated_at.discard(trial_id, steps)
@@ -338,13 +341,16 @@ class State(People):
         yield "validations", key
 
     def stored_by(self, trial_id: int) -> Iterator[Checkpoint]:
-        """All checkpoints of a trial, in the order they were stored, whatever became of them."""
+        """All checkpoints of a trial in the order of storing, whatever their state."""
         if trial_id not in self.trials:
             return iter(())
         return (self.checkpoints[uuid] for uuid in self.stored.ids(trial_id))
 
     def those(self, experiment_id: int, *kinds: str) -> Iterator[Checkpoint]:
-        """The checkpoints of an experiment that stand so, of each kind oldest first; all without `kinds`."""
+        """The checkpoints of an experiment with these standings, oldest first within each.
+
+        All without `kinds`.
+        """
         if experiment_id not in self.experiments:
             return iter(())
         keys: list[tuple[Any, ...]] = [(experiment_id, kind) for kind in kinds] or [(experiment_id,)]
@@ -352,10 +358,10 @@ class State(People):
 
 
 def standing(one: Checkpoint) -> str:
-    """What may become of a checkpoint, in a word.
+    """One word that determines what may happen to a checkpoint.
 
-    It is "registered" as a version of a model, or a task is deleting it ("going"), or it is just "there"; it
-    is "gone", or "failed" to go in all tries.
+    It is "registered" as a version of a model, or a task is deleting it ("going"), or it is simply "there".
+    It is "gone" once deleted, or "failed" if all attempts to delete it failed.
     """
     if one.versions:
         return REGISTERED
@@ -365,16 +371,16 @@ def standing(one: Checkpoint) -> str:
 
 
 def place(one: Checkpoint) -> tuple[int, str, int, str]:
-    """Where a checkpoint is in `State.standing`."""
+    """A checkpoint's place in `State.standing`."""
     return one.experiment_id, standing(one), one.order, one.uuid
 
 
 def validation_key(trial_id: int, steps: int) -> str:
-    """Where the validation of a trial at a step is kept."""
+    """The key of a trial's validation at a number of steps."""
     return f"{trial_id}@{steps}"
 
 
 def of_validation_key(key: str) -> tuple[int, int]:
-    """The trial, and the steps at which it was validated."""
+    """The trial and the steps of a validation key."""
     trial_id, _, steps = key.partition("@")
     return int(trial_id), int(steps)

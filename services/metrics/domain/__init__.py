@@ -1,8 +1,8 @@
-"""Which reports and log batches count, as a fold.
+"""Decides which reports and log batches count, as a fold.
 
-There is no order between REPORTS, LOGS and CONTROL, so every rule here looks at one of them
-alone: whatever the streams are folded in, the end is the same. Points and lines are not kept in
-memory; the verdict about them travels with the event to the read model (`Judged`).
+REPORTS, LOGS and CONTROL are not ordered relative to each other, so every rule here looks at only one of
+them: the result does not depend on how the streams interleave. Points and lines are not kept in memory; the
+verdict about them travels with the event to the read model (`Judged`).
 """
 
 from services.metrics.domain.fold import evolve

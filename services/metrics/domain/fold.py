@@ -1,4 +1,4 @@
-"""How each event changes what the metrics service knows."""
+"""How each event changes the metrics service's state."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ replace = msgspec.structs.replace
 
 
 def evolve(state: State, recorded: Recorded) -> Iterable[Key]:
-    """Fold one event of any of the three streams; returns the records that it replaced."""
+    """Fold one event of any of the three streams and return the keys of the changed records."""
     if isinstance(recorded.event, Judged):
         return _judged(state, recorded.event, recorded.position)
     fold = _FOLDS.get(type(recorded.event))
@@ -54,13 +54,13 @@ def _log(state: State, event: Judged, batch: LogLines, position: int) -> Iterabl
     known = state.sources.get(key) if counted else None
     fresh = not counted or known is None or batch.offset > known.offset
     taken = fresh and not _is_gone(state, batch.task_id)
-    # How far a source has come is a matter of LOGS alone, whenever it was decided to keep lines no longer.
+    # A source's progress depends on LOGS alone, whenever the decision to trim its lines was made.
     event.passed_over = taken and position <= trimmed_through(state)
     event.accepted = taken and not event.passed_over
     if taken and counted:
         yield from state.put_source(key, Source(batch.offset))
     elif counted and not taken:
-        # A replica that folded it before the deletion has it, and has perhaps saved it.
+        # A replica that folded the batch before the deletion has this record, and may have saved it.
         yield "sources", key
 
 
@@ -86,7 +86,7 @@ def _reports(state: State, event: Judged, batch: ReportBatch, position: int) -> 
 
 
 def _kept_elsewhere(batch: ReportBatch) -> Iterable[Key]:
-    """What a replica has of a batch, and has perhaps saved, that folded it before the deletion."""
+    """Keys that a replica may have, and may have saved, if it folded a batch before the deletion."""
     yield "trials", batch.trial_id
     for name in {series.group for series in batch.series}:
         yield "groups", group_key(batch.trial_id, name)
@@ -96,7 +96,8 @@ def _stated(state: State, event: metrics.Validated | metrics.ReportRefused) -> I
     known = state.trials.get(event.trial_id) or Trial(id=event.trial_id)
     stated = max(known.stated, event.number)
     for number in range(known.stated + 1, stated + 1):
-        # Where CONTROL was folded first, there is none; the replica that has saved so far may have had one.
+        # If CONTROL was folded first, there is no finding here, but the replica that last saved may have had
+        # one.
         state.findings.pop(key := finding_key(known.id, number), None)
         yield "findings", key
     state.trials[known.id] = replace(known, stated=stated)
@@ -104,7 +105,7 @@ def _stated(state: State, event: metrics.Validated | metrics.ReportRefused) -> I
 
 
 def _trial_ended(state: State, event: searcher.TrialEnded) -> Iterable[Key]:
-    # Looked for before it is put: what else is known of it comes with it.
+    # Look it up before storing it: that loads the other records of the trial.
     if event.trial_id not in state.ended:
         state.ended[event.trial_id] = Ended(event.trial_id)
     yield "ended", event.trial_id

@@ -1,4 +1,4 @@
-"""The verdict about one batch of reports (REST spec, section 4, metric rules)."""
+"""Judges one batch of reports (REST spec, section 4, metric rules)."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ MOST_STEPS = 2**53
 MOST_REFUSALS = 8
 LONGEST_GROUP = 255
 SHOWN = 300
-"""Characters of a refusal: what is wrong may be as large as a message."""
+"""Maximum length of a refusal, in characters: the offending value may be as large as a message."""
 replace = msgspec.structs.replace
 
 
 class Judge:
-    """Judges a batch series by series, on copies; afterwards the results are in its attributes."""
+    """Judges a batch series by series, on copies. The results are in its attributes afterwards."""
 
     def __init__(
         self, known: Trial, groups: Mapping[str, Group], room: int, batch: ReportBatch, position: int
     ) -> None:
-        """`groups` are those of all trials; this one may have `room` more."""
+        """`groups` are those of all trials. This trial may have `room` more."""
         self.pieces: list[Piece] = []
         self.archive: Archive | None = None
         self.findings: list[Finding] = []
-        """What has to be stated in CONTROL."""
+        """Decisions to be recorded in CONTROL."""
         self._known = known
         self._groups = groups
         self._room = room
@@ -53,10 +53,10 @@ class Judge:
         self._refusals = known.refusals
         self._before = 0
         self._trains = False
-        """Whether something was taken that counts steps of the training."""
+        """Whether an accepted report counts training steps."""
 
     def take(self) -> Trial:
-        """Judge every report; returns the trial after them."""
+        """Judge every report. Returns the trial after them."""
         if self._batch.run < self._known.run:
             self._refuse_outdated()
             return replace(
@@ -91,7 +91,8 @@ class Judge:
             self._refuse(series.group, 0, "its columns have different lengths")
             return
         if not self._is_kept(series.group):
-            # As a metric beyond the names that are kept: it fails no script, and its log says so.
+            # Treated like a metric beyond the names that are kept: it does not fail the script, and is
+            # logged.
             self._before += len(series.steps)
             return
         ledger = self._ledger(series.group)
@@ -105,20 +106,20 @@ class Judge:
         self._before += len(series.steps)
 
     def _take_whole(self, series: Series, ledger: Ledger, kind: int) -> None:
-        """What most series are: new steps only. Nothing in them can have come before."""
+        """The common case of only new steps. None of them can have been reported before."""
         digests = [_digest(series, place) for place in range(len(series.steps))[-RECENT:]]
         ledger.extend(kind, series.steps, digests)
         self._accept(series, range(len(series.steps)), merges=False)
 
     def _accept(self, series: Series, places: Sequence[int], *, merges: bool) -> None:
         first = places[0]
-        # The run goes on from a step of the training.
+        # The run continues from a training step.
         if is_training(series.group):
             if 0 < self._known.opened < self._batch.run and not self._trains:
                 self.archive = Archive(self._batch.run, series.group, series.steps[first])
             self._trains = True
         self.pieces.append(_piece(series, places, self._before, merges))
-        # What is merged says something new about a validation only when it brings the searcher metric.
+        # Merged keys matter to a validation only if they include the searcher metric.
         if series.group == VALIDATION and not (merges and self._batch.searcher_metric not in series.columns):
             for place in places:
                 self._validated(series, place)
@@ -180,7 +181,7 @@ class Judge:
         self._refusals = (*self._refusals, refusal)
 
     def _queue(self, finding: Finding) -> None:
-        # When CONTROL was folded first, the decision is there already.
+        # If CONTROL was folded first, the decision is there already.
         if finding.number > self._known.stated:
             self.findings.append(finding)
 
@@ -191,7 +192,7 @@ def _even(series: Series) -> bool:
 
 
 def _goes_on(series: Series, highest: int) -> bool:
-    """Whether the series has sound, growing steps beyond all that its group had: nothing to compare then."""
+    """Whether the steps are valid, growing and beyond the group's highest, so nothing needs comparing."""
     steps = series.steps
     return (
         len(steps) > 0
@@ -204,7 +205,7 @@ def _goes_on(series: Series, highest: int) -> bool:
 
 
 def _piece(series: Series, places: Sequence[int], before: int, merges: bool) -> Piece:
-    """The reports at some places of a series; `before` of the batch come before the series."""
+    """The reports at some places of a series. `before` reports of the batch come before the series."""
     if len(places) == len(series.steps):
         steps, at, columns, batched = series.steps, series.at, series.columns, series.batch_metrics
         numbers: Sequence[int] = range(before, before + len(steps))

@@ -1,4 +1,4 @@
-"""Which keys were reported at which steps (REST spec, section 4, rule 3)."""
+"""Tracks which keys were reported at which steps (REST spec, section 4, rule 3)."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from services.metrics.domain.state import Group, Kind
 from services.metrics.domain.steps import add, contains, extend
 
 KINDS = 32
-"""Sets of names per group; when a group has more, the oldest are forgotten."""
+"""Maximum number of name sets per group; beyond it, the oldest are forgotten."""
 RECENT = 16
-"""Newest reports per group whose values are known, as a digest."""
+"""Number of newest reports per group whose values are remembered, as digests."""
 
 Entry = Literal["new", "merged", "same"]
 
 
 class Conflict(Exception):
-    """A report has a key that an earlier one at the same steps had."""
+    """A report has a key that an earlier report at the same steps had."""
 
 
 class Ledger:
@@ -29,7 +29,7 @@ class Ledger:
         self._recent = list(group.recent)
 
     def kind(self, names: tuple[str, ...], batched: bool) -> int:
-        """Number of the kind of reports with these names, for `enter`."""
+        """The index of reports with these names, for `enter`."""
         for number, kind in enumerate(self._kinds):
             if kind.batched == batched and kind.names == names:
                 return number
@@ -37,7 +37,10 @@ class Ledger:
         return len(self._kinds) - 1
 
     def enter(self, kind: int, steps: int, digest: int) -> Entry:
-        """Note a report; raises `Conflict`, noting nothing. "same": it repeats a recent one to the letter."""
+        """Record a report and classify it. "same": it exactly repeats a recent one.
+
+        Raises `Conflict`, and then records nothing.
+        """
         entry: Entry = "new"
         if steps <= self._highest:
             if (steps, digest) in self._recent:
@@ -49,7 +52,7 @@ class Ledger:
         return entry
 
     def extend(self, kind: int, steps: list[int], digests: list[int]) -> None:
-        """Note reports whose steps grow and are beyond `highest`; `digests` of the newest of them."""
+        """Record reports with growing steps beyond `highest`. `digests` are those of the newest reports."""
         known = self._kinds[kind]
         self._kinds[kind] = Kind(known.names, known.batched, extend(known.steps, steps))
         self._highest = steps[-1]
@@ -57,7 +60,7 @@ class Ledger:
 
     @property
     def highest(self) -> int:
-        """Most steps noted so far."""
+        """The highest step recorded so far."""
         return self._highest
 
     def _compare(self, found: Kind, earlier: list[Kind]) -> None:
@@ -75,7 +78,7 @@ class Ledger:
         self._recent.append((steps, digest))
 
     def close(self) -> Group:
-        """What is to be remembered from now on."""
+        """What must be remembered from now on."""
         kinds = [kind for kind in self._kinds if kind.steps]
         return Group(
             run=self._group.run,

@@ -1,7 +1,7 @@
-"""What belongs together, and leaves the memory once nothing more of it is expected.
+"""Which records belong together, and leave memory once nothing more of them is expected.
 
-A trial is a root, with all that is remembered of its reports. So are the sources of the log lines of an
-experiment, and of a task that belongs to none. To whom a record belongs is told by its key alone.
+A trial is a root, with everything remembered about its reports. The log line sources of an experiment are
+another root, as are those of a task without an experiment. A record's key alone tells its root.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from services.kit.roots import Key, Roots, loaded, loaded_by
 from services.metrics.domain.state import NO_EXPERIMENT, State, finding_key, source_place
 
 OF_EXPERIMENT, OF_TASK = "lines of experiment ", "lines of task "
-"""Before whose sources they are: a trial's root is its number."""
+"""Prefixes of the roots of sources. A trial's root is its number."""
 
 
 def _of_trial(_: State, id: int) -> str:
@@ -45,7 +45,7 @@ def _members(state: State, root: str) -> Iterable[Key]:
 
 
 def _sources_of(root: str) -> tuple[Any, ...]:
-    """How the places of sources begin."""
+    """Prefix of the places of a root's sources."""
     if root.startswith(OF_EXPERIMENT):
         return (int(root.removeprefix(OF_EXPERIMENT)),)
     return NO_EXPERIMENT, root.removeprefix(OF_TASK)
@@ -53,7 +53,7 @@ def _sources_of(root: str) -> tuple[Any, ...]:
 
 def _is_over(state: State, root: str) -> bool:
     if not root.isdecimal():
-        # Nobody waits for them. Those that go on move, and whoever moved lately stays.
+        # Nothing waits for them. Active ones change, and recently changed ones stay in memory.
         return True
     id = int(root)
     return loaded(state.settled, id) is not None and not state.unstated(id)

@@ -1,4 +1,7 @@
-"""The records that the metrics service folds. All frozen but `Judged`, which only carries a verdict along."""
+"""The records that the metrics service folds.
+
+All are frozen except `Judged`, which only carries a verdict.
+"""
 
 from __future__ import annotations
 
@@ -17,29 +20,29 @@ from services.metrics.domain.steps import Steps
 
 VALIDATION = "validation"
 LONGEST_ID = 19
-"""Digits of an experiment's id; what is longer in a log is none."""
+"""Maximum number of digits of an experiment id; anything longer in a log is not an id."""
 NO_EXPERIMENT = 0
 SENDERS = 64
-"""Processes of a run whose numbers are remembered."""
+"""Number of processes of a run whose batch numbers are remembered."""
 
 
 class Piece(msgspec.Struct, frozen=True, kw_only=True):
-    """Accepted reports of one series, in columns of equal lengths."""
+    """Accepted reports of one series, in columns of equal length."""
 
     places: Sequence[int]
-    """Of each report in its batch."""
+    """Position of each report in its batch."""
     group: str
     steps: list[int]
     at: list[float]
     columns: dict[str, list[Any]]
     batch_metrics: list[Any] = []
-    """Per report, or empty."""
+    """One per report, or empty."""
     merges: bool = False
     """New keys for steps that were reported before."""
 
 
 class Archive(msgspec.Struct, frozen=True):
-    """The first report of a new run: what earlier runs reported at these steps or later is outdated."""
+    """The first report of a new run. It makes earlier runs' reports at these steps and later outdated."""
 
     run: int
     group: str
@@ -47,7 +50,7 @@ class Archive(msgspec.Struct, frozen=True):
 
 
 class LogLines(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch of log lines that has been looked through, and is unpacked only to be written."""
+    """A batch of log lines that has been validated. Its lines are decoded only when they are written."""
 
     task_id: str
     allocation_id: str
@@ -61,14 +64,14 @@ class LogLines(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass
 class Judged:
-    """A batch of a data stream; the fold writes its verdict beside it, for the read model."""
+    """A batch of a data stream. The fold stores its verdict here for the read model."""
 
     batch: ReportBatch | LogLines
     accepted: bool = False
     drawn: bool = True
-    """Of accepted reports: the points are kept, beside what they say to statistics."""
+    """Whether the points of accepted reports are kept, in addition to their effect on statistics."""
     passed_over: bool = False
-    """Log lines that would have been accepted, but are not kept any longer."""
+    """Log lines that would have been accepted but are past retention."""
     pieces: list[Piece] = field(default_factory=list)
     archive: Archive | None = None
 
@@ -79,32 +82,32 @@ class Judged:
 
     @property
     def source(self) -> str | None:
-        """Where log lines that are counted come from, as `source_key` has it; None for all else."""
+        """The source of counted log lines, as in `source_key`; None for everything else."""
         return source_key(self.batch) if isinstance(self.batch, LogLines) and self.batch.offset >= 0 else None
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """Reports of a group that carried the same names, and the steps that they were made at."""
+    """Reports of a group with the same names, and the steps at which they were made."""
 
     names: tuple[str, ...]
     batched: bool
-    """They had per-batch metrics."""
+    """Whether they had per-batch metrics."""
     steps: Steps = ()
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
-    """What must be remembered of one group of a trial's reports to know a key that comes twice."""
+    """What must be remembered about one group of a trial's reports to recognise repeated keys."""
 
     run: int
     highest: int = -1
-    """Most steps reported in this run."""
+    """The highest step reported in this run."""
     kinds: tuple[Kind, ...] = ()
     recent: tuple[tuple[int, int], ...] = ()
-    """(steps, digest of the values) of the newest reports: a repeat of one of them is no conflict."""
+    """(steps, digest of the values) of the newest reports. Repeating one of them is not a conflict."""
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """What a report led to: one of the two."""
+    """The decision that a report led to: exactly one of the two is set."""
 
     number: int
     validated: metrics.Validated | None = None
@@ -117,7 +120,8 @@ class Refusal(msgspec.Struct, frozen=True):
     position: int
     reason: str
     number: int = 0
-    """Of the decision, counted over all of the trial; 0 in those of an earlier version, like what follows."""
+    """Number of the decision within the trial. 0, like the defaults below, in records of an earlier version.
+    """
     run: int = 0
     told: str = ""
     """What the run's script is told."""
@@ -131,26 +135,26 @@ class Sender(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a trial's reports have come, and what of them is not stated in CONTROL yet."""
+    """The progress of a trial's reports, and which decisions about them are not in CONTROL yet."""
 
     id: int
     run: int = 0
     """The newest run that has reported."""
     batch: int = 0
-    """Newest batch of that run by a sender without a name."""
+    """Newest batch of that run from a sender without a name."""
     senders: tuple[Sender, ...] = ()
-    """The others of that run, those that reported last at the end; the newest few."""
+    """The other senders of that run, most recent last; only the newest are kept."""
     opened: int = 0
     """The newest run that had a report accepted."""
     decided: int = 0
-    """Decisions that the reports led to."""
+    """Number of decisions that the reports led to."""
     stated: int = 0
-    """Decisions that are in CONTROL, up to this one; the others are kept as findings."""
+    """Decisions up to this number are in CONTROL; the others are kept as findings."""
     refusals: tuple[Refusal, ...] = ()
-    """The newest few, for whoever waits to hear."""
+    """The newest refusals, for scripts that wait for them."""
 
     def is_new(self, batch: ReportBatch) -> bool:
-        """Whether a batch has not come before, as far as its number tells."""
+        """Whether a batch is new, judged by its number."""
         if batch.run != self.run or batch.number == 0:
             return True
         if not batch.sender:
@@ -158,7 +162,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         return all(known.batch < batch.number for known in self.senders if known.name == batch.sender)
 
     def counting(self, batch: ReportBatch) -> Trial:
-        """The trial when a batch of its newest run has come."""
+        """The trial after a batch of its newest run was counted."""
         same = batch.run == self.run
         newest, senders = (self.batch, self.senders) if same else (0, ())
         if batch.number and batch.sender:
@@ -176,19 +180,19 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 class Gone(msgspec.Struct, frozen=True):
-    """An experiment that was deleted: what still comes of it is not kept."""
+    """An experiment that was deleted. Anything that still arrives from it is dropped."""
 
     experiment_id: int
 
 
 class Source(msgspec.Struct, frozen=True):
-    """How far the log of one source of an allocation has come."""
+    """The progress of one source of an allocation's log."""
 
     offset: int
 
 
 class Trimmed(msgspec.Struct, frozen=True):
-    """What was stored up to this position is not kept."""
+    """Everything stored up to this position is dropped."""
 
     through: int
 
@@ -200,12 +204,12 @@ class State:
     trials: dict[int, Trial] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
     findings: dict[str, Finding] = field(default_factory=dict)
-    """What reports led to and is not stated in CONTROL yet, by `finding_key`."""
+    """Decisions that are not in CONTROL yet, by `finding_key`."""
     ended: dict[int, Ended] = field(default_factory=dict)
     """Until they are settled."""
     settled: dict[int, Ended] = field(default_factory=dict)
     dropped: dict[int, Trimmed] = field(default_factory=dict)
-    """Trials whose points up to a position of REPORTS are not kept."""
+    """Trials whose points up to a position of REPORTS are dropped."""
     sources: dict[str, Source] = field(default_factory=dict)
     gone: dict[int, Gone] = field(default_factory=dict)
     trimmed: dict[str, Trimmed] = field(default_factory=dict)
@@ -213,29 +217,29 @@ class State:
     groups_of: SortedKeys = derived()  # noqa: RUF009
     """(trial, key of a group)"""
     sources_of: SortedKeys = derived()  # noqa: RUF009
-    """(experiment, task, key of a source); of tasks of no experiment, with 0 for it."""
+    """(experiment, task, key of a source). The experiment is 0 for tasks without one."""
 
     def __post_init__(self) -> None:
         self.groups_of = SortedKeys((int(key.partition("/")[0]), key) for key in self.groups)
         self.sources_of = SortedKeys(source_place(key) for key in self.sources)
 
     def put_group(self, trial_id: int, key: str, group: Group) -> Iterable[Key]:
-        """Keep what is remembered of a group of a trial's reports."""
+        """Store what is remembered about a group of a trial's reports."""
         if key not in self.groups:
             self.groups_of.add(trial_id, key)
         self.groups[key] = group
         yield "groups", key
 
     def put_source(self, key: str, source: Source) -> Iterable[Key]:
-        """Keep how far a source has come."""
+        """Store the progress of a source."""
         if key not in self.sources:
             self.sources_of.add(*source_place(key))
         self.sources[key] = source
         yield "sources", key
 
     def drop_sources(self, experiment_id: int, *task: str) -> Iterable[Key]:
-        """Forget the sources of one task of an experiment, or of all."""
-        # Whoever looks for one of them has all of them loaded.
+        """Forget the sources of one task of an experiment, or of all its tasks."""
+        # Looking up any of them loads all of them.
         self.sources.get(no_source(experiment_id, *task))
         for place in list(self.sources_of.scan(experiment_id, *task)):
             self.sources_of.discard(*place)
@@ -262,44 +266,44 @@ class State:
         return range(known.stated + 1, known.decided + 1) if known is not None else range(0)
 
     def pending(self, trial_id: int) -> Iterator[Finding]:
-        """What a trial's reports led to that is not in CONTROL yet, in order."""
+        """A trial's decisions that are not in CONTROL yet, in order."""
         return (self.findings[finding_key(trial_id, number)] for number in self.unstated(trial_id))
 
 
 def trimmed_through(state: State) -> int:
-    """The position of LOGS that lines are kept beyond."""
+    """The position of LOGS up to which lines are dropped."""
     known = state.trimmed.get(subjects.LOGS)
     return known.through if known else 0
 
 
 def dropped_through(state: State, trial_id: int) -> int:
-    """The position of REPORTS that a trial's points are kept beyond."""
+    """The position of REPORTS up to which a trial's points are dropped."""
     known = state.dropped.get(trial_id)
     return known.through if known else 0
 
 
 def group_key(trial_id: int, group: str) -> str:
-    """Where a group of a trial is kept in the state."""
+    """The key of a trial's group in the state."""
     return f"{trial_id}/{group}"
 
 
 def finding_key(trial_id: int, number: int) -> str:
-    """Where a trial's decision of that number is kept in the state."""
+    """The key of a trial's decision in the state."""
     return f"{trial_id}#{number}"
 
 
 def source_key(batch: LogLines) -> str:
-    """Where a source of log lines is kept in the state."""
+    """The key of a log line source in the state."""
     return f"{batch.allocation_id} {batch.worker_id} {batch.source}"
 
 
 def no_source(experiment_id: int, task_id: str = "") -> str:
-    """A key that no source has, in one place with those of an experiment, or of a task of no experiment."""
+    """A key that no source has, with the same root as those of the experiment or task."""
     return f"{task_id or f'{experiment_id}.'}. "
 
 
 def source_place(key: str) -> tuple[int, str, str]:
-    """Experiment, task and key of a source; tasks of no experiment have 0 for it."""
+    """Experiment, task and key of a source. The experiment is 0 for tasks without one."""
     task = key.partition(" ")[0].rpartition(".")[0]
     owner, dot, _ = task.partition(".")
     of_experiment = dot and owner.isdecimal() and len(owner) < LONGEST_ID

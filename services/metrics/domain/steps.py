@@ -1,7 +1,8 @@
-"""Sets of whole numbers that grow mostly in even strides, kept small.
+"""Compact sets of integers that mostly grow in even strides.
 
-A million steps reported every hundredth batch are one stretch. What is irregular costs a stretch per one or
-two numbers, and beyond a limit the oldest are forgotten: a set then answers "no" where it once said "yes".
+A million steps reported every hundredth batch are one stretch. Irregular numbers cost one stretch per one or
+two numbers. Beyond a limit the oldest stretches are forgotten, so a set may answer "no" where it used to
+answer "yes".
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from collections.abc import Sequence
 import msgspec
 
 LIMIT = 1000
-"""Stretches of one set."""
+"""Maximum number of stretches in a set."""
 OPEN = 4
-"""Newest stretches that a number may continue."""
+"""Number of newest stretches that a number may continue."""
 
 
 class Stretch(msgspec.Struct, frozen=True, array_like=True):
-    """`first`, `first + stride`, ... : `count` numbers; the stride may be negative, never 0."""
+    """`first`, `first + stride`, ...: `count` numbers. The stride may be negative but not 0."""
 
     first: int
     stride: int = 1
@@ -42,7 +43,7 @@ def contains(steps: Steps, number: int) -> bool:
 
 
 def extend(steps: Steps, numbers: Sequence[int]) -> Steps:
-    """The set with growing numbers that are not in it yet, as `add` one by one would have it or shorter."""
+    """Add growing numbers that are not in the set. The result is that of repeated `add`, or shorter."""
     stride = numbers[1] - numbers[0] if len(numbers) > 1 else 0
     if stride and numbers == list(range(numbers[0], numbers[-1] + 1, stride)):
         if (

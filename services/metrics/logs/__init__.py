@@ -1,1 +1,1 @@
-"""Log lines: how they are kept and found."""
+"""Log lines: how they are stored and found."""

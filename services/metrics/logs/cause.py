@@ -1,7 +1,7 @@
-"""Who failed first: the first error in time among those that ranks of a run ended with.
+"""Finds the rank that failed first: the earliest of the errors with which the ranks of a run ended.
 
-Only columns are read, no text. A rank ended with an error when few lines of its own come behind it; errors
-that it has gone on after, such as a batch that was skipped, are none of the failure.
+Only columns are read, no text. A rank ended with an error if it printed only a few more lines after it.
+Errors after which it continued, such as a skipped batch, are not part of the failure.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from services.metrics.logs.tables import CHUNKS
 
 C = CHUNKS.c
 MOST_LINES = 200_000
-"""So many lines at the end of a run are looked at."""
+"""Number of lines at the end of a run that are examined."""
 BEHIND = 200
-"""So many lines a rank may still print behind the error that it ends with: a traceback has that many."""
+"""Number of lines that a rank may still print after its final error: a traceback can be that long."""
 BETWEEN = 100
-"""So many lines may lie between two errors of one failure."""
+"""Maximum number of lines between two errors of the same failure."""
 
 
 class Told(msgspec.Struct, frozen=True):
-    """What one rank of a run has told at its end."""
+    """How one rank of a run ended."""
 
     rank: int | None
     worker_id: str
@@ -38,7 +38,7 @@ class Told(msgspec.Struct, frozen=True):
 
 
 def log_cause(connection: sa.Connection, query: LogCause) -> dict[str, Any] | None:
-    """The cause of a failure, and how each rank ended; None where no line is an error."""
+    """The cause of a failure, and how each rank ended. None if no line is an error."""
     where = C.task_id == query.task_id
     rows = connection.execute(sa.select(C.first_id, C.lines, C.kinds).where(where).order_by(C.last_id)).all()
     chunks = [(row.first_id, row.lines, read_kinds(row.kinds)) for row in rows]
@@ -117,7 +117,7 @@ def _of_rank(rank: int, tail: _Tail) -> Told:
 
 
 def _failure(errors: Any, count: int) -> int | None:
-    """The first of the errors that so many lines end with."""
+    """The index of the first of the errors with which these lines end."""
     if not len(errors) or count - 1 - errors[-1] > BEHIND:
         return None
     apart = np.flatnonzero(np.diff(errors) > BETWEEN)
@@ -125,14 +125,17 @@ def _failure(errors: Any, count: int) -> int | None:
 
 
 def _first(ranks: list[Told]) -> Told | None:
-    """The rank that failed first. What has no rank, as of a launcher, tells less than a rank that failed."""
+    """The rank that failed first.
+
+    Lines without a rank, such as a launcher's, say less than a failed rank's.
+    """
     failed = [one for one in ranks if one.line is not None]
     named = [one for one in failed if one.rank is not None] or failed
     return min(named, key=lambda one: (one.failed_at or 0.0, one.line or 0), default=None)
 
 
 def _last_error(tail: _Tail) -> Told:
-    """Where everybody has gone on, the newest error is as good as any."""
+    """If every rank continued after its errors, report the newest error."""
     wrong = np.flatnonzero(tail.errors)
     at = wrong[-1] if len(wrong) else len(tail.ids) - 1
     rank, moment = int(tail.rank[at]), int(tail.at[at]) / SECOND

@@ -1,7 +1,7 @@
-"""Log lines in columns, packed for storage and back.
+"""Packs log lines into columns for storage, and unpacks them.
 
-A line's text is UTF-8 and holds no NUL (`database.storable`), so NUL parts the lines of a chunk, and a search
-can run over all of its text at once.
+A line's text is UTF-8 without NUL (`database.storable`). So NUL separates the lines of a chunk, and a search
+can scan all its text at once.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from services.metrics.logs.tables import LINES_PER_BATCH
 
 LARGEST_RANK = 2**31 - 1
 LATEST_S = 2.0**42
-"""What lies beyond is a broken clock."""
+"""Later times come from a broken clock."""
 SECOND = 1_000_000
 PARTING = b"\0"
 LEVEL, LEVEL_FULL = 1, 3
-"""How hard to compress what is soon rewritten, and what is not."""
+"""Compression levels for chunks that will soon be rewritten and for full ones."""
 ERRORS = ("ERROR", "CRITICAL")
 TRACEBACK = re.compile(r"(?:\[rank\d+\]: )?Traceback \(most recent call last\)")
 """PyTorch puts the rank before each line of a traceback that ends a distributed process."""
 
 
 class Kind(msgspec.Struct, frozen=True, array_like=True):
-    """What lines have in common but their time and text."""
+    """Everything that lines have in common except time and text."""
 
     allocation_id: str
     worker_id: str
@@ -70,7 +70,7 @@ class Lines:
     """uint32, index into `kinds`."""
     kinds: list[Kind]
     errors: Any
-    """bool: the line is an error, or begins a traceback."""
+    """bool: whether the line is an error or begins a traceback."""
     texts: list[bytes]
 
     def __len__(self) -> int:
@@ -90,7 +90,7 @@ class Lines:
 
 
 def of_batch(batch: LogLines, position: int, first: int = 0) -> Lines:
-    """The lines of a batch that lies at a position of LOGS, numbered there from `first` on."""
+    """The lines of the batch at a position of LOGS, numbered from `first` within it."""
     lines = _lines.decode(batch.lines)
     known: dict[tuple[str, str | None, int | None], int] = {}
     found = [known.setdefault((line.stdtype, line.level, line.rank), len(known)) for line in lines]
@@ -115,7 +115,7 @@ def _is_error(line: LogLine) -> bool:
 
 
 def joined(parts: Sequence[Lines]) -> Lines:
-    """Lines one after the other."""
+    """Concatenate lines."""
     if len(parts) == 1:
         return parts[0]
     kinds: dict[Kind, int] = {}
@@ -134,7 +134,7 @@ def joined(parts: Sequence[Lines]) -> Lines:
 
 
 def pieces(lines: Lines) -> Iterable[Lines]:
-    """Full chunks, and what is left."""
+    """Split into full chunks and the rest."""
     ends = tiers.cuts([len(text) for text in lines.texts])
     for start, end in zip([0, *ends], [*ends, len(lines)], strict=True):
         if start < end:
@@ -142,7 +142,7 @@ def pieces(lines: Lines) -> Iterable[Lines]:
 
 
 def pack(lines: Lines, *, full: bool) -> tuple[bytes, bytes, bytes, bytes]:
-    """(kinds, columns, texts, text as it is searched)."""
+    """Return (kinds, columns, compressed text, text for searching)."""
     used, kind = np.unique(lines.kind, return_inverse=True)
     counted = [_count(lines, kind == new, lines.kinds[old]) for new, old in enumerate(used)]
     columns = b"".join(
@@ -166,13 +166,13 @@ def _count(lines: Lines, mine: Any, kind: Kind) -> Counted:
 
 
 def read_kinds(kinds: bytes) -> list[Counted]:
-    """What kinds of lines a chunk holds."""
+    """The kinds of lines in a chunk."""
     return _counted.decode(kinds)
 
 
 @dataclass(frozen=True)
 class Columns:
-    """All of a chunk's lines but their text."""
+    """All columns of a chunk except the text."""
 
     ids: Any
     at: Any
@@ -181,7 +181,7 @@ class Columns:
 
 
 def read_columns(columns: bytes, count: int) -> Columns:
-    """The columns of a chunk of so many lines."""
+    """The columns of a chunk with `count` lines."""
     raw = zstandard.ZstdDecompressor().decompress(columns)
     at = [count * width for width in (0, 8, 16, 20, 21)]
     return Columns(
@@ -193,7 +193,7 @@ def read_columns(columns: bytes, count: int) -> Columns:
 
 
 def read_text(texts: bytes) -> bytes:
-    """All text of a chunk, lines parted by NUL."""
+    """The text of a chunk, with lines separated by NUL."""
     return zstandard.ZstdDecompressor().decompress(texts)
 
 

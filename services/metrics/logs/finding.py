@@ -1,4 +1,4 @@
-"""What a line must hold: a piece of text, or a regular expression; all of a chunk is searched at once."""
+"""Searches lines for a text or a regular expression, in a whole chunk at once."""
 
 from __future__ import annotations
 
@@ -14,20 +14,23 @@ from services.metrics.logs.trigrams import may_hold
 
 
 class Finder(Protocol):
-    """Finds lines."""
+    """Finds matching lines."""
 
     def may_find(self, trigrams: bytes | None) -> bool:
-        """False when a chunk with such trigrams surely has no such line; None: nothing is known of it."""
+        """False if a chunk with these trigrams cannot contain a match. None: its trigrams are unknown."""
 
     def is_in(self, text: bytes) -> bool:
-        """Whether any line of a text may fit: cheaper than `lines`."""
+        """Whether any line of a text may match; cheaper than `lines`."""
 
     def lines(self, text: bytes, ends: Any) -> Any:
-        """Which of the NUL-parted lines fit, as bool per line; `ends` are their ends in the text."""
+        """Which of the NUL-separated lines match, one bool per line.
+
+        `ends` are the ends of the lines in the text.
+        """
 
 
 class Everything:
-    """Every line."""
+    """Matches every line."""
 
     def may_find(self, trigrams: bytes | None) -> bool:
         return True
@@ -40,7 +43,7 @@ class Everything:
 
 
 class Substring:
-    """The text itself; upper and lower case are not the same."""
+    """Matches lines that contain a text, case-sensitively."""
 
     def __init__(self, text: str) -> None:
         self._part = storable(text).encode()
@@ -62,7 +65,7 @@ class Substring:
 
 
 class Expression:
-    """A regular expression (`services.kit.patterns`)."""
+    """Matches a regular expression (`services.kit.patterns`)."""
 
     def __init__(self, pattern: str) -> None:
         self._search = search(pattern)
@@ -88,7 +91,7 @@ class Expression:
 
 
 def finder(text: str, regex: str) -> Finder:
-    """What a query looks for: the regular expression where there is one, else the text."""
+    """The finder for a query: its regular expression if it has one, else its text."""
     if regex:
         return Expression(regex)
     return Substring(text) if text else Everything()

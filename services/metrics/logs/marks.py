@@ -1,4 +1,4 @@
-"""Where in a log errors and warnings are, coarsely: for the strip beside it that shows the log as a whole."""
+"""Locates errors and warnings in a log coarsely, for the overview strip beside it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from services.metrics.logs.chunk import Counted, read_columns
 from services.metrics.logs.tables import CHUNKS
 
 PARTS = 240
-"""Parts of equal length that a log is divided into."""
+"""Number of equal parts that a log is divided into."""
 ALARM, WARNING = 1, 0
 
 
 class Chunk(msgspec.Struct, frozen=True):
-    """What is read of a chunk before its lines are."""
+    """What is read of a chunk before its lines."""
 
     first_id: int
     number: int
@@ -27,7 +27,7 @@ class Chunk(msgspec.Struct, frozen=True):
 
 
 def marks(connection: sa.Connection, chunks: Sequence[Chunk]) -> list[list[int]]:
-    """`[part, errors, warnings]` of each part of the log that has any, in order."""
+    """`[part, errors, warnings]` for each part of the log that has any, in order."""
     if not chunks:
         return []
     start, end = chunks[0].number, chunks[-1].number + chunks[-1].lines
@@ -38,7 +38,7 @@ def marks(connection: sa.Connection, chunks: Sequence[Chunk]) -> list[list[int]]
         if not errors and not warnings:
             continue
         if chunk.lines <= (end - start) / PARTS:
-            # It fits into a part, or lies across two: neighbours on a strip.
+            # It fits into one part or spans two neighbouring ones.
             part = _part(np.array([chunk.number]), start, end)[0]
             found[part] += (warnings, errors)
         else:

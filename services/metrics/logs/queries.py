@@ -1,4 +1,4 @@
-"""What is answered about log lines."""
+"""Queries about log lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ C = CHUNKS.c
 
 
 def log_page(connection: sa.Connection, query: LogPage) -> dict[str, Any]:
-    """A page of log lines; `through` is the position of LOGS that the tables are complete up to."""
+    """A page of log lines. `through` is the position of LOGS up to which the tables are complete."""
     through = sa.select(POSITIONS.c.position).where(
         POSITIONS.c.owner == "metrics", POSITIONS.c.stream == subjects.LOGS
     )
@@ -33,7 +33,7 @@ def log_page(connection: sa.Connection, query: LogPage) -> dict[str, Any]:
 
 
 def log_fields(connection: sa.Connection, query: LogFields) -> dict[str, Any]:
-    """What a task's lines differ in, how many there are, and where they tell of a failure."""
+    """The values of a task's line attributes with counts, and the lines that show a failure."""
     end = sa.func.max(C.number + C.lines), sa.func.max(C.last_id)
     totals = sa.select(sa.func.coalesce(sa.func.sum(C.lines), 0), *end)
     kept, numbered, last = connection.execute(totals.where(C.task_id == query.task_id)).one()
@@ -67,13 +67,13 @@ def _counts(counted: Iterable[Counted]) -> dict[str, int]:
 
 
 def _failing_line(counted: Iterable[Counted]) -> int | None:
-    """The last error of the lowest rank that had one in the newest run that had any."""
+    """The last error of the lowest rank with an error, in the newest run that had any."""
     wrong = [one for one in counted if one.last_error is not None]
     if not wrong:
         return None
     newest = newest_failure(wrong)
     mine = [one for one in wrong if one.kind.allocation_id == newest]
-    # What a launcher or the platform says of a failure has no rank, and tells less than the rank that failed.
+    # Messages of a launcher or the platform have no rank and say less than those of the rank that failed.
     by_rank = [one for one in mine if one.kind.rank is not None] or mine
     own = [one for one in by_rank if one.kind.source == "task"] or by_rank
     lowest = min(one.kind.rank or 0 for one in own)

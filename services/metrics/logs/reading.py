@@ -1,4 +1,4 @@
-"""What lies in LOGS, as records; a message that cannot be read or is misplaced is skipped and counted."""
+"""Reads the messages of LOGS as records. Unreadable and misplaced messages are skipped and counted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from services.metrics.domain import Judged, LogLines
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
-    """`LogBatch`, its lines as they lie there."""
+    """A `LogBatch` whose lines are not decoded."""
 
     task_id: str
     allocation_id: str
@@ -26,7 +26,7 @@ _lines = msgspec.json.Decoder(list[LogLine])
 
 
 def read_logs(message: Stored, stream: str) -> Recorded:
-    """A batch of log lines."""
+    """Read a batch of log lines."""
     try:
         head = _heads.decode(message.body)
         batch = LogLines(count=len(_lines.decode(head.lines)), **msgspec.structs.asdict(head))

@@ -1,7 +1,7 @@
-"""Which log lines have grown too old or too many; that they go is then decided as an event.
+"""Finds log lines that are too old or too many. Their removal is then decided as an event.
 
-Time is that of the lines themselves, as their workers' clocks had it. A clock that is far ahead keeps
-nothing.
+Age is measured by the lines' own times, from their workers' clocks. A clock that is far ahead does not
+prevent removal.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from services.metrics.logs.tables import CHUNKS, LINES_PER_BATCH
 
 C = CHUNKS.c
 AHEAD_S = 86_400.0
-"""How far ahead of ours a clock may be."""
+"""How far a clock may be ahead of ours, in seconds."""
 
 
 def too_old(connection: sa.Connection, before: float, now: float) -> int:
@@ -32,7 +32,9 @@ def too_old(connection: sa.Connection, before: float, now: float) -> int:
 
 
 def too_many(connection: sa.Connection, most: int) -> int:
-    """The position of LOGS up to which lines must go so that the rest takes at most so many bytes stored."""
+    """The position of LOGS up to which lines must be removed so that the rest takes at most `most` bytes as
+    stored.
+    """
     if (connection.execute(sa.select(sa.func.sum(C.stored))).scalar() or 0) <= most:
         return 0
     kept = 0

@@ -1,4 +1,4 @@
-"""Finds a task's lines, chunk by chunk, leaving out chunks that cannot hold any; stops after so much work."""
+"""Finds a task's lines chunk by chunk, skipping chunks that cannot match; stops after a limited effort."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from services.metrics.paging import PAGE_BYTES, ROW_OVERHEAD_BYTES
 
 C = CHUNKS.c
 WORK_BYTES = 128 * 1024 * 1024
-"""Text that is looked through for one answer, at most."""
+"""Maximum amount of text examined for one answer, in bytes."""
 WORK_S = 0.5
-"""Likewise the time; one chunk is always looked through."""
+"""Maximum time for one answer, in seconds. At least one chunk is always examined."""
 INDEX = (C.first_id, C.last_id, C.number, C.lines, C.first_at, C.last_at, C.kinds)
 BODY = sa.select(C.columns, C.texts).where(C.first_id == sa.bindparam("id"))
 Line = dict[str, Any]
@@ -29,15 +29,15 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Scan:
-    """One run over a task's chunks. Read `lines` to the end, then `more` and `cursor`."""
+    """One scan over a task's chunks. Read `lines` to the end, then `more` and `cursor`."""
 
     def __init__(self, connection: sa.Connection, query: LogPage, limit: int, below: int) -> None:
-        """Lines with ids below `below` only. Raises `Refused` for a pattern that cannot be read."""
+        """Scans only lines with ids below `below`. Raises `Refused` for an invalid pattern."""
         self.more = False
         self.cursor = query.after_id
-        """Nothing more is to be found up to this id, in the order asked for."""
+        """The scan is complete up to this id, in the requested order."""
         self.number = 0
-        """The number of the line at the cursor; 0 before any was looked at."""
+        """The number of the line at the cursor; 0 before any was examined."""
         self._connection = connection
         self._query = query
         self._limit = limit
@@ -48,11 +48,11 @@ class Scan:
         self._work, self._began = 0, time.monotonic()
 
     def lines(self) -> Iterator[Line]:
-        """The page's lines."""
+        """The lines of the page."""
         found, size = 0, 0
         for row in self._chunks():
             for line in self._of_chunk(row):
-                # As JSON, in which a control character takes six bytes.
+                # Measured as JSON, where a control character takes six bytes.
                 size += len(_encode(line["text"])) + ROW_OVERHEAD_BYTES
                 if found == self._limit or (found and size > PAGE_BYTES):
                     self.more = True
@@ -71,7 +71,7 @@ class Scan:
         return self._work > WORK_BYTES or time.monotonic() - self._began > WORK_S
 
     def _chunks(self) -> Iterator[Any]:
-        """The index of chunks that may hold a line, in order."""
+        """The index entries of chunks that may contain a matching line, in order."""
         query = self._query
         chosen = sa.select(*INDEX, *((C.trigrams,) if self._searches else ()))
         chosen = chosen.where(C.task_id == query.task_id, C.first_id < self._below)

@@ -8,7 +8,9 @@ from det_contracts.reports import LINES_OF_BATCH
 from services.metrics.tables import TABLES
 
 LINES_PER_BATCH = LINES_OF_BATCH
-"""A line's id is its batch's position in LOGS times this, plus its place there: a rebuild repeats it."""
+"""A line's id is its batch's position in LOGS times this, plus its index there, so a rebuild gives the same
+ids.
+"""
 
 CHUNKS = sa.Table(
     "log_chunks",
@@ -33,9 +35,9 @@ CHUNKS = sa.Table(
 )
 """Consecutive lines of one task, packed (`chunk.py`). Chunks of a task do not overlap.
 
-`number`: how many lines the task had before these; `first_at`, `last_at`: the earliest and latest time in
-it, in microseconds; `stored`: bytes of the packed parts; `tier`, `weight`: see `tiers.py`. What is read
-to skip a chunk stands before what is large.
+`number`: how many lines of the task come before; `first_at`, `last_at`: the earliest and latest time, in
+microseconds; `stored`: bytes of the packed parts; `tier`, `weight`: see `tiers.py`. The columns that are read
+to skip a chunk come before the large ones.
 """
 
 TASKS = sa.Table(
@@ -44,4 +46,4 @@ TASKS = sa.Table(
     sa.Column("task_id", sa.String, primary_key=True),
     sa.Column("lines", sa.BigInteger, nullable=False),
 )
-"""How many lines each task has ever had, those that were trimmed included."""
+"""How many lines each task has ever had, including trimmed ones."""

@@ -1,10 +1,10 @@
-"""Which chunks are merged, and when: many small commits become few large chunks.
+"""Decides when which chunks are merged: many small commits become few large chunks.
 
-A chunk's weight is its number of lines, or its bytes in units of 128 where that is more. Tier 0 weighs less
-than 16, tier 1 less than 256, and so on; the last tier is full and never touched again. What comes takes in
-the chunks before it that are of a lower tier, and those of its own once the result is of a higher tier. So
-tiers fall from the oldest to the newest, a task has at most 15 chunks of each but the last, and a line is
-rewritten about once per tier.
+A chunk's weight is its number of lines, or its size in units of 128 bytes if that is larger. Tier 0 is below
+weight 16, tier 1 below 256, and so on; chunks of the last tier are full and never touched again. A new chunk
+absorbs the preceding chunks of a lower tier, and those of its own tier once the result is of a higher tier.
+So tiers fall from the oldest chunk to the newest, a task has at most 15 chunks of each tier except the last,
+and a line is rewritten about once per tier.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ UNIT_BYTES = 128
 
 
 def weight_of(lines: int, size: int) -> int:
-    """The weight of so many lines with so many bytes of text."""
+    """The weight of a number of lines with this many bytes of text."""
     return max(lines, -(-size // UNIT_BYTES))
 
 
@@ -30,7 +30,10 @@ def tier_of(weight: int) -> int:
 
 
 def merged(weights: Sequence[int]) -> int:
-    """How many of a task's newest chunks (oldest first, none full but perhaps the last) are to become one."""
+    """How many of a task's newest chunks are to be merged (oldest first.
+
+    None is full, except perhaps the last).
+    """
     count, total = 1, weights[-1]
     older = list(weights[:-1])
     while older:
@@ -48,17 +51,17 @@ def merged(weights: Sequence[int]) -> int:
 
 
 def _run(weights: Sequence[int], tier: int) -> int:
-    """How many of the newest chunks are of a tier or below."""
+    """How many of the newest chunks are of this tier or below."""
     return next((n for n, weight in enumerate(reversed(weights)) if tier_of(weight) > tier), len(weights))
 
 
 def cuts(sizes: Sequence[int]) -> list[int]:
-    """Where lines of so many bytes are cut into full chunks: the end of each; the rest is not full."""
+    """The ends of the full chunks into which lines of these sizes are split. The rest is not full."""
     lines, size = STEPS[-1], (STEPS[-1] - 1) * UNIT_BYTES
     totals = [0, *accumulate(sizes)]
     found, start = list[int](), 0
     while True:
-        # The first end that makes the chunk weigh enough: by its lines, or by its bytes.
+        # The first end at which the chunk is heavy enough, by lines or by bytes.
         end = min(start + lines, bisect_right(totals, totals[start] + size))
         if end >= len(totals):
             return found

@@ -1,4 +1,4 @@
-"""Which three-byte sequences a text holds: a map of 65,536 bits that lets a search leave out whole chunks."""
+"""A 65,536-bit map of the three-byte sequences in a text, with which a search can skip whole chunks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def trigrams(text: bytes) -> bytes:
 
 
 def may_hold(found: bytes, part: bytes) -> bool:
-    """False when the text surely lacks the part. True for a part of less than three bytes."""
+    """False if the text cannot contain the part. True for parts shorter than three bytes."""
     places = _places(part)
     kept = np.frombuffer(found, np.uint8)
     return bool(np.all(kept[places >> 3] >> (7 - (places & 7)) & 1))
@@ -29,5 +29,5 @@ def _places(text: bytes) -> Any:
     if len(bytes_) < 3:
         return np.zeros(0, np.int64)
     three = bytes_[:-2] << 16 | bytes_[1:-1] << 8 | bytes_[2:]
-    # Multiplicative hashing: the upper half of the product is spread best.
+    # Multiplicative hashing: the upper half of the product is the best distributed.
     return (three * _MIX >> np.uint32(16)).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Folded batches of log lines as chunks, in the transaction that saves the snapshot."""
+"""Writes folded batches of log lines as chunks, in the transaction that saves the snapshot."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from services.metrics.logs.trigrams import trigrams
 
 C = CHUNKS.c
 GATHERED_BYTES = 16 * 1024 * 1024
-"""Lines are written when so much of them has been gathered, as JSON."""
+"""Lines are written when this much has been collected, in bytes of JSON."""
 AT_ONCE = 500
-"""Ids in one statement."""
+"""Maximum number of ids in one statement."""
 Row = dict[str, Any]
 
 
 class LineWriter:
-    """Gathers the lines of one commit."""
+    """Collects the lines of one commit."""
 
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection
@@ -34,7 +34,10 @@ class LineWriter:
         self._passed_over: Counter[str] = Counter()
 
     def write(self, batch: LogLines, position: int, first: int = 0) -> None:
-        """Add one accepted batch; `position` is the batch's in LOGS, `first` its first line's place there."""
+        """Add an accepted batch.
+
+        `position` is its position in LOGS; `first` is its first line's index there.
+        """
         if batch.count:
             self._fresh.setdefault(batch.task_id, []).append(of_batch(batch, position, first))
             self._gathered += memoryview(batch.lines).nbytes
@@ -42,11 +45,11 @@ class LineWriter:
             self.finish()
 
     def pass_over(self, batch: LogLines) -> None:
-        """Count lines that are not kept any longer, so that those after them keep their numbers."""
+        """Count lines past retention, so that the lines after them keep their numbers."""
         self._passed_over[batch.task_id] += batch.count
 
     def forget(self, task_ids: Sequence[str]) -> None:
-        """Delete the lines of tasks, gathered ones included."""
+        """Delete the lines of tasks, including collected ones."""
         self.finish()
         for table in (CHUNKS, TASKS):
             for some in _some(task_ids):
@@ -57,9 +60,9 @@ class LineWriter:
         self.finish()
         id: sa.ColumnElement[str] = TASKS.c.task_id
         if self._connection.dialect.name == "postgresql":
-            # There the order of texts, and with it the index, is otherwise that of a language.
+            # Otherwise PostgreSQL orders text, and so the index, by language rules.
             id = id.collate("C")
-        # Of the characters of an id, none is between these two.
+        # No character of an id is between these two.
         mine = sa.select(TASKS.c.task_id).where(id > f"{experiment_id}.", id < f"{experiment_id}/")
         self.forget(list(self._connection.scalars(mine)))
 
@@ -78,7 +81,7 @@ class LineWriter:
             self._insert([_row(row["task_id"], rest, row["number"] + gone, full=full)])
 
     def finish(self) -> None:
-        """Write everything gathered so far."""
+        """Write everything collected so far."""
         fresh = {task_id: joined(parts) for task_id, parts in self._fresh.items()}
         self._fresh, self._gathered = {}, 0
         totals = self._totals({*fresh, *self._passed_over})
@@ -105,7 +108,7 @@ class LineWriter:
         return found
 
     def _tails(self, task_ids: Iterable[str]) -> dict[str, list[Any]]:
-        """Chunks of tasks that are not full, oldest first."""
+        """The chunks of tasks that are not full, oldest first."""
         found: list[Any] = []
         for some in _some(sorted(task_ids)):
             query = sa.select(C.task_id, C.first_id, C.weight).where(C.task_id.in_(some), C.tier < tiers.FULL)
@@ -114,7 +117,7 @@ class LineWriter:
         return {id: list(rows) for id, rows in groupby(found, key=lambda row: str(row["task_id"]))}
 
     def _taken(self, first_ids: Sequence[int]) -> dict[int, Any]:
-        """Chunks that are going to be part of others; they are deleted."""
+        """Fetch and delete chunks that will be merged into others."""
         found: dict[int, Any] = {}
         for some in _some(first_ids):
             query = sa.select(CHUNKS).where(C.first_id.in_(some))
@@ -136,7 +139,7 @@ def _some(found: Sequence[Any]) -> Iterable[Sequence[Any]]:
 
 
 def _merges(tail: list[Any], lines: Lines) -> list[Any]:
-    """Which of a task's newest chunks become one with these lines."""
+    """Which of a task's newest chunks are merged with these lines."""
     weights = [row["weight"] for row in tail]
     count = tiers.merged([*weights, tiers.weight_of(len(lines), lines.size)]) - 1
     return tail[len(tail) - count :]

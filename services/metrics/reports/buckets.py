@@ -1,6 +1,6 @@
-"""Curves as a chart shows them: at most so many buckets, over any x, at a cost that follows the width.
+"""Curves for charts: a limited number of buckets, over any x, at a cost proportional to the width.
 
-Where a bucket holds many points, the cells that lie beside sealed chunks are read instead of the points.
+Where a bucket spans many points, the cells stored with sealed chunks are read instead of the points.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _points(
 
 
 def _cells(connection: sa.Connection, strands: list[Strand], name: str, window: Window) -> Cells:
-    """Stored cells of the sealed chunks within the window, and the points of all others."""
+    """The stored cells of sealed chunks within the window, and the points of all other chunks."""
     inside = sa.and_(C.level == SEALED, C.first_steps >= window[0], C.last_steps <= window[1])
     parts = [_points(connection, strands, name, window, sa.not_(inside))]
     for strand in strands:

@@ -1,8 +1,8 @@
-"""Chunks of reports in the tables, few and large however many small ones come.
+"""Chunks of reports in the tables: few and large, however many small ones arrive.
 
-What one commit brings to a strand is a chunk. Sixteen of a size are merged to one, and as soon as there are
-enough reports they are sealed: one row per metric, with cells for charts beside it, never to be merged again.
-So each report is written about four times, and a strand has fewer than fifty chunks that are not sealed.
+The reports that one commit adds to a strand form a chunk. Sixteen chunks of a level are merged into one, and
+once there are enough reports they are sealed: one row per metric, stored with cells for charts, and never
+merged again. So each report is written about four times, and a strand has fewer than fifty unsealed chunks.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from services.metrics.series.column import Column
 
 C = CHUNKS.c
 FAN = 16
-"""Chunks of a level that make one of the next."""
+"""Number of chunks of one level that make one of the next."""
 SEALED = 3
 """The level above those that are merged."""
 LARGEST, SMALLEST = 4096, 16
-"""Reports of a sealed chunk: as many as there is room for."""
+"""Largest and smallest number of reports in a sealed chunk."""
 VALUES = 2**20
-"""Values of a sealed chunk, where a report has many metrics."""
+"""Number of values in a sealed chunk, which limits its reports if they have many metrics."""
 AT_ONCE = 500
-"""Ids in one statement."""
+"""Maximum number of ids in one statement."""
 
 
 def room(names: int) -> int:
-    """Reports of a sealed chunk with so many metrics each."""
+    """Number of reports in a sealed chunk with this many metrics each."""
     return max(SMALLEST, min(LARGEST, VALUES // max(1, names)))
 
 
 def add(connection: sa.Connection, fresh: dict[int, Chunk]) -> None:
-    """Add one chunk to each of some strands, by id; merges and seals where it is time to."""
+    """Add one chunk to each strand, by strand id. Merges and seals chunks when due."""
     waiting = _waiting(connection, fresh)
     keep: list[tuple[int, Chunk, bool]] = []
     stale: list[int] = []
@@ -63,7 +63,7 @@ def add(connection: sa.Connection, fresh: dict[int, Chunk]) -> None:
 
 
 def _waiting(connection: sa.Connection, strands: Iterable[int]) -> dict[int, dict[int, tuple[int, int]]]:
-    """By strand and level: how many chunks are not sealed, and the reports in them."""
+    """By strand and level: the number of unsealed chunks and of their reports."""
     counted = sa.select(C.strand_id, C.level, sa.func.count(), sa.func.sum(C.reports))
     found: dict[int, dict[int, tuple[int, int]]] = {}
     for some in batches(list(strands)):
@@ -74,7 +74,7 @@ def _waiting(connection: sa.Connection, strands: Iterable[int]) -> dict[int, dic
 
 
 def _level_to_merge(waiting: dict[int, tuple[int, int]], fresh: Chunk) -> int:
-    """The highest level whose chunks, and those below, are to be merged with a new one; -1: none."""
+    """The highest level whose chunks, with those below, are to be merged with a new one; -1: none."""
     if len(fresh) + sum(reports for _, reports in waiting.values()) >= room(len(fresh.columns)):
         return SEALED - 1
     full = [level for level, (chunks, _) in waiting.items() if chunks + (level == _level(fresh)) >= FAN]
@@ -88,7 +88,7 @@ def _level(chunk: Chunk) -> int:
 
 
 def insert(connection: sa.Connection, chunks: Sequence[tuple[int, Chunk, bool]]) -> None:
-    """Store chunks as they are: (strand, chunk, whether it is archived)."""
+    """Store chunks unchanged: (strand, chunk, whether it is archived)."""
     rows = [_row(strand, chunk, archived) for strand, chunk, archived in chunks]
     if rows:
         connection.execute(sa.insert(CHUNKS), rows)
@@ -150,7 +150,7 @@ def part(connection: sa.Connection, row: Any, places: Sequence[int]) -> Chunk:
 
 
 def archive(connection: sa.Connection, strand: int, first: int) -> bool:
-    """Set aside a strand's reports at `first` steps and later; returns whether there were any."""
+    """Archive a strand's reports at `first` steps and later. Returns whether there were any."""
     chosen = sa.select(CHUNKS).where(C.strand_id == strand, C.archived.is_(False), C.last_steps >= first)
     rows = list(_rows(connection, chosen))
     within = [row["id"] for row in rows if row["first_steps"] >= first]
@@ -185,6 +185,6 @@ def _delete(connection: sa.Connection, ids: list[int]) -> None:
 
 
 def batches(ids: list[int]) -> Iterator[list[int]]:
-    """As many ids at once as a statement takes."""
+    """Split ids into batches that fit into one statement."""
     for start in range(0, len(ids), AT_ONCE):
         yield ids[start : start + AT_ONCE]

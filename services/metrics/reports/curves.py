@@ -1,4 +1,4 @@
-"""Reports as curves of single points, thinned where they are long."""
+"""Reports as curves of individual points, thinned if they are long."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EPOCH = "epoch"
 
 
 def by_group(strands: Iterable[Strand]) -> dict[str, list[Strand]]:
-    """Strands by their groups, sorted."""
+    """Strands by group, sorted."""
     found: dict[str, list[Strand]] = {}
     for strand in strands:
         found.setdefault(strand.kind, []).append(strand)
@@ -39,7 +39,7 @@ def reported_steps(connection: sa.Connection, query: ReportedSteps) -> dict[str,
 
 
 def series(connection: sa.Connection, query: Series) -> list[dict[str, Any]]:
-    """Curves of trials by group, each point with those of the metrics that it has."""
+    """Curves of trials by group. Each point has those of the metrics that were reported there."""
     found = []
     for trial_id in dict.fromkeys(query.trial_ids):
         for group, strands in by_group(strands_of(connection, [trial_id], query.group)).items():

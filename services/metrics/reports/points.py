@@ -1,4 +1,4 @@
-"""Reports of one group of a trial as arrays: what some metrics were, point by point."""
+"""Reports of one group of a trial as arrays: the values of some metrics, point by point."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from services.metrics.series.packing import Array, Flags, Integers
 
 C = CHUNKS.c
 FARTHEST = 2**53
-"""Beyond all steps."""
+"""Larger than any step."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Points:
     at: Integers
     """Microseconds since the epoch, UTC."""
     metrics: dict[str, tuple[Column, Flags]]
-    """By name: values, and which of the points have a number there."""
+    """By name: the values, and which points have a number there."""
 
     def take(self, places: Array) -> Points:
         """Some of the points."""
@@ -37,7 +37,7 @@ class Points:
         return Points(self.steps[places], self.at[places], metrics)
 
     def with_any(self, names: Sequence[str]) -> Points:
-        """The points that have a number for one of these metrics."""
+        """The points that have a number for at least one of these metrics."""
         found = np.zeros(len(self.steps), np.bool_)
         for name in names:
             found |= self.metrics[name][1]
@@ -52,9 +52,9 @@ def read_points(
     last: int = FARTHEST,
     *conditions: Any,
 ) -> Points:
-    """What strands of one group say of some metrics from `first` to `last` steps; archived left out.
+    """Read some metrics of strands of one group from `first` to `last` steps, without archived reports.
 
-    With `conditions`, only what lies in the chunks that they choose.
+    With `conditions`, only the chunks that match them are read.
     """
     mine = {strand.id: strand for strand in strands if not set(names).isdisjoint(strand.names)}
     window = (C.archived.is_(False), C.last_steps >= first, C.first_steps <= last, *conditions)
@@ -101,7 +101,7 @@ def _metric(parts: list[tuple[Strand, Chunk]], names: Sequence[str], name: str) 
 
 
 def _joined(points: Points, runs: Integers, merges: Flags) -> Points:
-    """Points that add keys joined with the first one of the same run and steps, where there is one."""
+    """Join points that add keys with the first point of the same run and steps, if there is one."""
     origin = np.arange(len(runs))
     for place in np.flatnonzero(merges):
         before = place - 1
@@ -120,7 +120,7 @@ def _joined(points: Points, runs: Integers, merges: Flags) -> Points:
 
 
 def plain(points: Points, names: Sequence[str]) -> list[dict[str, Any]]:
-    """The values of each point by name, those that are numbers."""
+    """The values of each point by name, only those that are numbers."""
     found: list[dict[str, Any]] = [{} for _ in points.steps]
     for name in names:
         column, has = points.metrics[name]

@@ -1,4 +1,4 @@
-"""Validations as rows, to be ranked: the best of a trial, its latest, those of an experiment."""
+"""Validations as rows for ranking: the best of a trial, its latest, those of an experiment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ C = VALIDATIONS.c
 
 
 class Ranking:
-    """Gathers the validations of one commit."""
+    """Collects the validations of one commit."""
 
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection
@@ -34,7 +34,7 @@ class Ranking:
                 self._rows.append(row)
 
     def finish(self) -> None:
-        """Write everything gathered so far."""
+        """Write everything collected so far."""
         if self._rows:
             self._connection.execute(sa.insert(VALIDATIONS), self._rows)
             self._rows = []
@@ -55,7 +55,7 @@ class Ranking:
         self._connection.execute(sa.update(VALIDATIONS).where(C.id == found["id"]).values(**changes))
 
     def archive(self, trial_id: int, archive: Archive) -> None:
-        """Set aside what a new run has overtaken."""
+        """Archive what a new run has made outdated."""
         first = archive.steps if archive.group == VALIDATION else archive.steps + 1
         outdated = (C.trial_id == trial_id, C.run < archive.run, C.steps >= first)
         self._connection.execute(sa.update(VALIDATIONS).where(*outdated).values(archived=True))
@@ -77,7 +77,7 @@ def _row(batch: ReportBatch, piece: Piece, place: int, id: int) -> dict[str, Any
 
 
 def best_and_latest(connection: sa.Connection, trial: Any) -> tuple[Any, Any]:
-    """A trial's best validation and its latest, each as it is told, or None."""
+    """A trial's best and latest validation in their public form, each or None."""
     ranked = sa.select(VALIDATIONS).where(
         C.trial_id == trial["trial_id"], C.archived.is_(False), C.ranked.is_(True)
     )
@@ -109,7 +109,7 @@ def best_validation(connection: sa.Connection, query: BestValidation) -> float |
 
 
 def validation_history(connection: sa.Connection, query: ValidationHistory) -> list[dict[str, Any]]:
-    """Each validation that was the best of its experiment when it was made."""
+    """Each validation that was the best of its experiment when it was reported."""
     chosen = sa.select(C.trial_id, C.at, C.metric).where(
         C.trial_id.in_(_trials(query.experiment_id)), C.archived.is_(False), C.metric.is_not(None)
     )

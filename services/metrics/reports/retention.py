@@ -1,6 +1,6 @@
-"""Which trials reported so long ago that their points may go; that they do is then decided as an event.
+"""Finds trials whose last reports are so old that their points may be removed, as a later event decides.
 
-Time is that of the reports themselves, as their scripts' clocks had it.
+Age is measured by the reports' own times, from their scripts' clocks.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from services.metrics.series.chunk import MICROSECONDS
 
 
 def silent_since(connection: sa.Connection, before: float) -> tuple[int, ...]:
-    """Trials that have points, none of them made after `before` (seconds since the epoch)."""
+    """Trials that have points, none of them newer than `before` (seconds since the epoch)."""
     newest = sa.func.max(CHUNKS.c.last_at)
     query = (
         sa.select(STRANDS.c.trial_id)

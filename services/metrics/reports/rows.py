@@ -53,7 +53,7 @@ def _size(row: dict[str, Any]) -> int:
 
 
 def _answers(connection: sa.Connection, query: Reports) -> Iterator[dict[str, Any]]:
-    """Trial by trial, from where the page before ended."""
+    """Trial by trial, starting where the previous page ended."""
     for trial_id in sorted(set(query.trial_ids)):
         after = None
         if query.after is not None and trial_id <= query.after[0]:
@@ -66,9 +66,9 @@ def _answers(connection: sa.Connection, query: Reports) -> Iterator[dict[str, An
 
 
 def report_window(connection: sa.Connection, query: ReportWindow) -> dict[str, Any]:
-    """A part of a trial's reports by place, in order of steps."""
+    """A range of a trial's reports by index, in order of steps."""
     strands = _asked(connection, query.trial_id, query)
-    # What adds keys to a report is none by itself.
+    # Reports that only add keys to another report do not count as reports.
     whole_ones = [strand for strand in strands if not strand.merges]
     live = C.archived.is_(False)
     total = sum(row["reports"] for row in chunk_rows(connection, whole_ones, live, columns=(C.reports,)))
@@ -105,7 +105,7 @@ def rows_of(
     archived: bool = False,
     after: tuple[int, int, int] | None = None,
 ) -> Iterator[Row]:
-    """A trial's reports by run, steps and id, those behind `after`; chunks are read as they are reached."""
+    """A trial's reports after `after`, by run, steps and id. Chunks are read when they are reached."""
     strands = strands_of(connection, [trial_id], group)
     return _rows_of(connection, strands, archived=archived, after=after)
 
@@ -128,7 +128,7 @@ def _merging(parts: Iterable[Row]) -> Iterator[Row]:
 def _parts(
     connection: sa.Connection, strands: list[Strand], conditions: Sequence[Any], begin: tuple[int, int]
 ) -> Iterator[Row]:
-    """Reports as they lie, by run, steps and id, from run and steps `begin`."""
+    """Reports as stored, by run, steps and id, starting at run and steps `begin`."""
     by_id = {strand.id: strand for strand in strands}
     heap: list[Any] = []
     for header in chunk_rows(connection, strands, *conditions, columns=HEADER):
@@ -174,7 +174,7 @@ def _rows(
 
 
 def _merged(rows: list[Row]) -> Iterable[Row]:
-    """Rows of one run and steps, those that add keys joined with what they add to."""
+    """Rows of one run and steps. Those that add keys are merged into the rows they add to."""
     if not any(row.strand.merges for row in rows):
         return rows
     found: list[Row] = []

@@ -1,4 +1,4 @@
-"""Totals of trials and statistics of their metrics, as they grow."""
+"""Running totals of trials and statistics of their metrics."""
 
 from __future__ import annotations
 
@@ -21,9 +21,12 @@ from services.metrics.reports.tables import SUMMARIES, TRIALS
 
 C = SUMMARIES.c
 AXIS = "epoch"
-"""The name that charts may be drawn over."""
+"""The metric that charts can use as x axis."""
 ANSWER_BYTES = 4 * 1024 * 1024
-"""Of what is said of trials in one answer, whose other halves are the gateway's; the broker takes 8 MiB."""
+"""Maximum size of the trials' part in one answer.
+
+The gateway adds a similar amount, and the broker takes 8 MiB.
+"""
 Statistics = dict[str, Summary]
 """By metric name."""
 _statistics = msgspec.json.Decoder(Statistics)
@@ -32,20 +35,20 @@ _one = msgspec.json.Decoder(Summary)
 
 
 class Totals:
-    """Gathers what one commit adds to them."""
+    """Collects what one commit adds."""
 
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection
         self._trials: dict[int, dict[str, Any]] = {}
         self._statistics: dict[tuple[int, str], Statistics] = {}
         self._left: dict[int, int] = {}
-        """Of trials with new names: how many more they may have."""
+        """For trials with new names: how many more names they may have."""
 
     def count(self, batch: ReportBatch, piece: Piece) -> Piece:
-        """Add accepted reports; returns them with those of their names that are kept.
+        """Add accepted reports. Returns them with only those names that are kept.
 
-        A script may think of any number of names, and of any length. Past the limits none is worked through
-        any further: neither its statistics nor its points are kept.
+        A script may use any number of names, of any length. Names beyond the limits are ignored: neither
+        their statistics nor their points are kept.
         """
         statistics = self._statistics_of(batch.trial_id, piece.group)
         kept = {}
@@ -59,7 +62,7 @@ class Totals:
         return piece if len(kept) == len(piece.columns) else msgspec.structs.replace(piece, columns=kept)
 
     def _takes(self, batch: ReportBatch, statistics: Statistics, name: str) -> bool:
-        """Whether there is room for a new name; what the search and the charts go by always has some."""
+        """Whether there is room for a new name. The searcher metric and the charts' axis are always kept."""
         if name in (batch.searcher_metric, AXIS):
             return len(name) <= NAME_CHARACTERS
         left = self._room(batch.trial_id)
@@ -77,7 +80,7 @@ class Totals:
         return self._left[trial_id]
 
     def finish(self) -> None:
-        """Write everything gathered so far."""
+        """Write everything collected so far."""
         upsert(self._connection, TRIALS, list(self._trials.values()))
         bodies = [
             {"trial_id": trial_id, "kind": kind, "body": msgspec.json.encode(found)}
@@ -87,10 +90,13 @@ class Totals:
         self._trials, self._statistics, self._left = {}, {}, {}
 
     def count_anew(self, trial_id: int) -> None:
-        """Statistics of what is not archived; nothing may be gathered."""
+        """Recompute the statistics from the reports that are not archived.
+
+        Nothing may be collected before.
+        """
         self._connection.execute(sa.delete(SUMMARIES).where(C.trial_id == trial_id))
         for strand in strands_of(self._connection, [trial_id]):
-            # Over the whole strand at once: how it lies in chunks must not show in a sum.
+            # Over the whole strand at once, so that sums do not depend on the chunks.
             for name, steps, values in values_of(self._connection, strand):
                 statistics = self._statistics.setdefault((trial_id, strand.kind), {})
                 if _has_room(statistics, name):
@@ -123,9 +129,9 @@ def _has_room(statistics: Statistics, name: str) -> bool:
 
 
 def trial_summaries(connection: sa.Connection, query: TrialSummaries) -> dict[str, Any]:
-    """Totals, best and latest validation and statistics of each trial that has reported.
+    """Totals, best and latest validation, and statistics of each trial that has reported.
 
-    Where that would be too much for one answer, those that say most say less: one trial hides no other.
+    If that is too much for one answer, the largest entries are shortened, so no trial displaces another.
     """
     rows = connection.execute(sa.select(TRIALS).where(TRIALS.c.trial_id.in_(query.trial_ids))).mappings()
     found = {str(row["trial_id"]): _summary(connection, row) for row in rows.all()}
@@ -139,7 +145,7 @@ def _size(value: Any) -> int:
 
 
 def _level(sizes: Iterable[int], room: int) -> int:
-    """How much each may have so that all of it fits: who needs less leaves the rest to the others."""
+    """The maximum size of each entry so that all fit. Small entries leave their remainder to the others."""
     ordered = sorted(sizes)
     for number, size in enumerate(ordered):
         level = room // (len(ordered) - number)
@@ -150,7 +156,7 @@ def _level(sizes: Iterable[int], room: int) -> int:
 
 
 def _cut(summary: dict[str, Any], room: int) -> dict[str, Any]:
-    """As much of what is known of a trial as has room: totals, and of each part the names that fit."""
+    """A trial's summary shortened to fit: totals, and of each part the names that fit."""
     names = ("best_validation", "latest_validation")
     validations = {name: _cut_validation(summary[name], room // 4) for name in names}
     return summary | validations | {"summary": _cut_groups(summary["summary"], room // 2)}
@@ -174,7 +180,7 @@ def _cut_groups(groups: dict[str, Any], room: int) -> dict[str, Any]:
 
 
 def _some(values: dict[str, Any], room: int) -> dict[str, Any]:
-    """Those that fit, in their order."""
+    """The values that fit, in order."""
     shown = {}
     for name, value in values.items():
         size = _size({name: value})
@@ -197,13 +203,13 @@ def _summary(connection: sa.Connection, trial: Any) -> dict[str, Any]:
 
 
 def _plain(body: bytes) -> dict[str, Any]:
-    # An earlier release kept any number of them.
+    # An earlier release kept any number of names.
     found = _names.decode(body)
     return {name: _one.decode(found[name]).plain() for name in sorted(found)[:KEPT_NAMES]}
 
 
 def metric_names(connection: sa.Connection, query: MetricNames) -> dict[str, list[str]]:
-    """Names by group over some experiments."""
+    """Metric names by group over several experiments."""
     trials = sa.select(TRIALS.c.trial_id).where(TRIALS.c.experiment_id.in_(query.experiment_ids))
     chosen = sa.select(C.kind, C.body).where(C.trial_id.in_(trials))
     found: dict[str, set[str]] = {}

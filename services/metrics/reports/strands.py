@@ -1,4 +1,4 @@
-"""Strands as the questions want them: whose they are, which chunks they have, what stands in a column."""
+"""Reads strands for queries: their owners, their chunks, and the values of their columns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _names = msgspec.json.Decoder(list[str])
 
 
 class Strand(msgspec.Struct, frozen=True):
-    """Reports of one run and group of a trial that carry the same names."""
+    """Reports of one run and group of a trial that have the same names."""
 
     id: int
     trial_id: int
@@ -57,11 +57,11 @@ def chunk_rows(
 
 
 def values_of(connection: sa.Connection, strand: Strand) -> Iterator[tuple[str, list[int], list[Any]]]:
-    """Each metric of a strand with its steps and values, by steps; what is archived left out."""
+    """Each metric of a strand with its steps and values, ordered by steps, without archived reports."""
     rows = chunk_rows(connection, [strand], C.archived.is_(False))
     if not rows:
         return
-    # As many metrics at once as memory should hold, and one at least.
+    # As many metrics at once as memory allows, at least one.
     at_once = min(max(1, VALUES // sum(row["reports"] for row in rows)), AT_ONCE)
     for start in range(0, len(strand.names), at_once):
         places = range(start, min(start + at_once, len(strand.names)))

@@ -1,4 +1,4 @@
-"""What is told of one metric of a trial without looking at its points."""
+"""Statistics of one metric of a trial, available without reading its points."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import msgspec
 from services.metrics.values import number
 
 LARGEST = sys.float_info.max
-"""Where sums end, so that they stay finite."""
+"""Sums are limited to this, so that they stay finite."""
 replace = msgspec.structs.replace
 
 
 class Summary(msgspec.Struct, frozen=True, array_like=True):
-    """Statistics over the values of one metric name; those of text and maps count, and have a last one."""
+    """Statistics of one metric's values. Text and maps are only counted, and have a last value."""
 
     count: int = 0
     finite: int = 0
-    """Values that are finite numbers; only they go into sum, min, max and mean."""
+    """Number of finite values; only these are included in sum, min, max and mean."""
     sum: float = 0.0
     min: float | None = None
     max: float | None = None
@@ -30,7 +30,7 @@ class Summary(msgspec.Struct, frozen=True, array_like=True):
     numeric: bool = True
 
     def plain(self) -> dict[str, Any]:
-        """As it is shown: `count, sum, min, max, last, mean, type`."""
+        """The public form: `count, sum, min, max, last, mean, type`."""
         if not self.numeric:
             return {"count": self.count, "last": self.last, "type": "other"}
         mean = self.sum / self.finite if self.finite else None
@@ -46,7 +46,7 @@ class Summary(msgspec.Struct, frozen=True, array_like=True):
 
 
 def extend(summary: Summary, steps: Sequence[int], values: Sequence[Any]) -> Summary:
-    """The statistics with the values of some reports, in the order in which they were made."""
+    """Add the values of some reports, in the order in which they were made."""
     total = _sum(values) if summary.numeric else None
     if total is None:
         for at, value in zip(steps, values, strict=True):
@@ -69,7 +69,7 @@ def extend(summary: Summary, steps: Sequence[int], values: Sequence[Any]) -> Sum
 
 
 def _sum(values: Sequence[Any]) -> float | None:
-    """The sum where all values are finite floating-point numbers, which most are, and it is one too."""
+    """The sum if it and all values are finite floating-point numbers, as they mostly are; otherwise None."""
     if set(map(type, values)) != {float}:
         return None
     try:
@@ -80,7 +80,7 @@ def _sum(values: Sequence[Any]) -> float | None:
 
 
 def add(summary: Summary, steps: int, value: Any) -> Summary:
-    """The statistics with one more value; the last one is that of the most steps."""
+    """Add one value. The last value is the one with the highest steps."""
     found = number(value)
     last, last_steps = (value, steps) if steps >= summary.last_steps else (summary.last, summary.last_steps)
     count = summary.count + 1

@@ -1,4 +1,4 @@
-"""The tables that reports lie in."""
+"""The tables of reports."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import sqlalchemy as sa
 from services.metrics.tables import TABLES
 
 ROWS_PER_BATCH = 1_000_000
-"""A report's id is its batch's position in REPORTS times this, plus its place there: a rebuild repeats it."""
+"""A report's id is its batch's position in REPORTS times this, plus its index there, so a rebuild gives the
+same ids.
+"""
 
 TRIALS = sa.Table(
     "trials",
@@ -41,9 +43,9 @@ VALIDATIONS = sa.Table(
     sa.Index("validations_by_steps", "trial_id", "run", "steps"),
     sa.Index("validations_by_metric", "trial_id", "archived", "metric"),
 )
-"""The reports of the group `validation` once more, to be ranked.
+"""The reports of the group `validation` again, for ranking.
 
-`ranked`: it has the searcher metric; `metric` is its value where that is a finite number.
+`ranked`: whether it has the searcher metric. `metric` is the value of that if it is a finite number.
 """
 
 STRANDS = sa.Table(
@@ -58,9 +60,9 @@ STRANDS = sa.Table(
     sa.Column("names", sa.LargeBinary, nullable=False),
     sa.Index("strands_by_trial", "trial_id", "digest"),
 )
-"""Reports of one run and group of a trial with the same metric names; its id is that of its first report.
+"""Reports of one run and group of a trial with the same metric names. Its id is that of its first report.
 
-`merges`: its reports add keys to those of other strands at the same steps. `digest` stands for `names`.
+`merges`: its reports add keys to those of other strands at the same steps. `digest` identifies `names`.
 """
 
 CHUNKS = sa.Table(
@@ -81,9 +83,10 @@ CHUNKS = sa.Table(
     sa.Column("body", sa.LargeBinary),
     sa.Index("chunks_by_strand", "strand_id", "level"),
 )
-"""Reports of one strand in columns (`services.metrics.series.chunk`); its id is the smallest of them.
+"""Reports of one strand in columns (`services.metrics.series.chunk`). Its id is the smallest of theirs.
 
-A small one has all its columns in `body`; a sealed one has `marks` instead, and a row per column in COLUMNS.
+A small chunk has all its columns in `body`; a sealed one has `marks` instead, and a row per column in
+COLUMNS.
 """
 
 COLUMNS = sa.Table(
@@ -94,4 +97,4 @@ COLUMNS = sa.Table(
     sa.Column("cells", sa.LargeBinary, nullable=False),
     sa.Column("body", sa.LargeBinary, nullable=False),
 )
-"""One metric of a sealed chunk; `place` is that of its name in the strand."""
+"""One metric of a sealed chunk. `place` is the index of its name in the strand."""

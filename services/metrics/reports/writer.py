@@ -1,4 +1,4 @@
-"""Accepted reports in the tables, with the totals and statistics that follow from them."""
+"""Writes accepted reports into the tables, with the totals and statistics derived from them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Waiting = list[tuple[list[int], Piece]]
 
 
 class ReportWriter:
-    """Gathers what one commit brings; whatever needs what is stored writes that first."""
+    """Collects the reports of one commit. Operations that need stored data first write what is collected."""
 
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection
@@ -46,7 +46,7 @@ class ReportWriter:
         self._ranking = Ranking(connection)
 
     def write(self, batch: ReportBatch, judged: Judged, position: int) -> None:
-        """Add what was accepted of one batch; `position` is the batch's in REPORTS."""
+        """Add the accepted reports of one batch. `position` is its position in REPORTS."""
         if judged.archive is not None:
             self._archive(batch.trial_id, judged.archive)
         for piece in judged.pieces:
@@ -58,7 +58,7 @@ class ReportWriter:
                 self._ranking.write(batch, piece, ids)
 
     def finish(self) -> None:
-        """Write everything gathered so far."""
+        """Write everything collected so far."""
         if self._new:
             self._connection.execute(sa.insert(STRANDS), self._new)
         chunks.add(self._connection, {strand: _chunk(found) for strand, found in self._waiting.items()})
@@ -67,13 +67,13 @@ class ReportWriter:
         self._ranking.finish()
 
     def drop(self, trial_id: int, through: int) -> None:
-        """Remove a trial's points up to a position of REPORTS; its statistics stay."""
+        """Remove a trial's points up to a position of REPORTS. Its statistics stay."""
         self.finish()
         for (strand,) in self._connection.execute(sa.select(S.id).where(S.trial_id == trial_id)).all():
             chunks.drop(self._connection, strand, (through + 1) * ROWS_PER_BATCH)
 
     def forget(self, trial_ids: Sequence[int]) -> None:
-        """Remove what trials reported."""
+        """Remove everything that trials reported."""
         self.finish()
         for trials in chunks.batches(list(trial_ids)):
             strands = sa.select(S.id).where(S.trial_id.in_(trials))
@@ -85,7 +85,7 @@ class ReportWriter:
         self._known = {}
 
     def _strand(self, batch: ReportBatch, piece: Piece, first_id: int) -> int:
-        """The strand that a piece belongs to; a new one is named after its first report."""
+        """The strand that a piece belongs to. A new one gets the id of its first report."""
         names = msgspec.json.encode(sorted(piece.columns))
         digest = hashlib.blake2b(names, digest_size=16).digest()
         key = (batch.trial_id, batch.run, piece.group, piece.merges, digest)
@@ -105,12 +105,15 @@ class ReportWriter:
         return first_id
 
     def _archive(self, trial_id: int, archive: Archive) -> None:
-        """Outdated reports of earlier runs stay readable but count no more (REST spec, section 4, rule 2)."""
+        """Archive outdated reports of earlier runs.
+
+        Still readable, no longer counted (REST spec, section 4, rule 2).
+        """
         self.finish()
         older = sa.select(S.id, S.kind).where(S.trial_id == trial_id, S.run < archive.run)
         found = False
         for strand, kind in self._connection.execute(older.order_by(S.id)).all():
-            # Other groups' reports at the very step were made before the one that opened the new run.
+            # Other groups' reports at this very step were made before the one that began the new run.
             first = archive.steps if kind == archive.group else archive.steps + 1
             found |= chunks.archive(self._connection, strand, first)
         if found:

@@ -1,4 +1,4 @@
-"""What a chart may have as its x: batches, time, epoch, or any metric."""
+"""The possible x axes of a chart: batches, time, epoch, or any metric."""
 
 from __future__ import annotations
 
@@ -26,20 +26,21 @@ Window = tuple[int, int]
 
 @dataclass(frozen=True)
 class XAxis:
-    """How steps and times become x, and what part of x becomes which steps."""
+    """How steps and times map to x, and how a range of x maps to steps."""
 
     of: Callable[[Cells], Floats]
-    """x of each cell's last point; NaN where there is none."""
+    """x of each cell's last point; NaN if it has none."""
     steps_window: Callable[[Bound, Bound], Window]
-    """First and last steps that may lie between two x."""
+    """First and last steps that may lie between two values of x."""
     monotone: bool
-    """x never goes back as steps go on."""
+    """Whether x never decreases as steps grow."""
 
 
 def axis(connection: sa.Connection, strands: Sequence[Strand], x: str, group: str) -> XAxis:
-    """The axis of one trial's charts; raises `Refused` (invalid) for an unknown one.
+    """The x axis of one trial's charts. Raises `Refused` (invalid) for an unknown one.
 
-    A metric's value holds until it is reported again; it is that of the chart's own group, if it has one.
+    A metric's value holds until it is reported again. The metric of the chart's own group is used if it
+    exists.
     """
     if x == "batches":
         return XAxis(lambda cells: cells.steps.astype(np.float64), _steps_between, True)

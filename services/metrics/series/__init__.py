@@ -1,1 +1,1 @@
-"""Long series of reports in columns: kept small, cut to what a chart can show. Pure, on numpy arrays."""
+"""Long series of reports in columns: stored compactly and reduced for charts. Pure, on numpy arrays."""

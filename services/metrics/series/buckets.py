@@ -1,4 +1,4 @@
-"""Cells as buckets of a chart."""
+"""Turns cells into the buckets of a chart."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from services.metrics.series.packing import Flags, Floats, Integers
 def bucket(
     cells: Cells, x: Floats, first: float | None, last: float | None, width: int
 ) -> dict[str, Any] | None:
-    """What a chart is told of some cells, in order of steps; x, one per cell, is that of its last point.
+    """Summarise cells, in order of steps, for a chart. `x` has one value per cell: that of its last point.
 
-    x is cut into `width` equal stretches from `first` to `last`, or over all there is; where it goes back
-    and forth, neighbouring points are taken together instead, as many in each. Cells outside, and those
-    without an x, are left out; None when nothing remains.
+    The range of x from `first` to `last`, or all of it, is divided into `width` equal parts. If x goes back
+    and forth, neighbouring points are grouped instead, the same number in each. Cells outside the range or
+    without an x are left out. Returns None if nothing remains.
     """
     within = _within(x, first, last)
     if not within.all():

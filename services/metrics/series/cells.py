@@ -1,7 +1,7 @@
-"""Series reduced to what a chart can show: cells of neighbouring points, and buckets of neighbouring cells.
+"""Reduces series for charts: cells of neighbouring points, and buckets of neighbouring cells.
 
-A cell keeps the smallest, largest and last value, the sum and the count of its points, so cells join to
-larger ones without loss. A bucket is a union of whole cells; so what it says is true of exactly its points.
+A cell keeps the smallest, largest and last value, the sum and the count of its points, so cells can be joined
+without loss. A bucket is a union of whole cells, so its numbers are exact for its points.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import numpy as np
 from services.metrics.series.packing import Array, Flags, Floats, Integers
 
 CELL = 64
-"""Points of a stored cell."""
+"""Number of points in a stored cell."""
 
 
 @dataclass(frozen=True)
 class Cells:
-    """One row per cell, in order."""
+    """Arrays with one element per cell, in order."""
 
     first: Integers
     """Steps of the first point."""
@@ -27,16 +27,16 @@ class Cells:
     at: Integers
     """Microseconds of the last point."""
     low: Floats
-    """NaN where no value is finite; so are `high` and `last`."""
+    """NaN if no value is finite, as for `high` and `last`."""
     high: Floats
     last: Floats
     """Last finite value."""
     sum: Floats
-    """Of the finite values; not finite itself where it leaves the numbers."""
+    """Sum of the finite values; infinite on overflow."""
     finite: Integers
-    """Finite values."""
+    """Number of finite values."""
     count: Integers
-    """All values."""
+    """Number of all values."""
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -47,7 +47,7 @@ class Cells:
 
 
 def points(steps: Integers, at: Integers, values: Floats, present: Flags | None = None) -> Cells:
-    """Each point as a cell of its own; `present` says which have a value at all."""
+    """One cell per point. `present` says which points have a value."""
     finite = np.isfinite(values)
     shown = np.where(finite, values, np.nan)
     count = np.ones(len(steps), np.int64) if present is None else present.astype(np.int64)
@@ -56,14 +56,14 @@ def points(steps: Integers, at: Integers, values: Floats, present: Flags | None 
 
 
 def join(parts: list[Cells]) -> Cells:
-    """One after the other."""
+    """Concatenate cells."""
     if len(parts) == 1:
         return parts[0]
     return Cells(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(Cells)))
 
 
 def reduce(cells: Cells, starts: Integers) -> Cells:
-    """Neighbouring cells joined; `starts` are the places at which the new ones begin, 0 first."""
+    """Join neighbouring cells. `starts` are the indexes at which the new ones begin, 0 first."""
     ends = np.append(starts[1:], len(cells)) - 1
     with np.errstate(over="ignore", invalid="ignore"):
         sums = np.add.reduceat(cells.sum, starts)
@@ -88,12 +88,12 @@ def _last(values: Floats, starts: Integers, ends: Integers) -> Floats:
 
 
 def shrink(steps: Integers, at: Integers, values: Floats, present: Flags | None = None) -> Cells:
-    """The cells that are kept of a column."""
+    """The cells that are stored for a column."""
     return reduce(points(steps, at, values, present), np.arange(0, len(steps), CELL))
 
 
 def pack_values(cells: Cells) -> bytes:
-    """The values of cells, without steps and times. Not squeezed: to read them fast is what they are for."""
+    """The values of cells, without steps and times. Not compressed, so that they can be read fast."""
     floats = np.stack([cells.low, cells.high, cells.last, cells.sum])
     return floats.tobytes() + np.stack([cells.finite, cells.count]).astype(np.uint8).tobytes()
 
@@ -106,7 +106,7 @@ def pack_marks(steps: Integers, at: Integers) -> bytes:
 
 
 def unpack(marks: bytes, values: bytes) -> Cells:
-    """Cells of what was kept of them."""
+    """Restore cells from their stored form."""
     first, steps, at = np.frombuffer(marks, np.int64).reshape(3, -1)
     size = len(first)
     low, high, last, sums = np.frombuffer(values, np.float64, 4 * size).reshape(4, size)

@@ -1,7 +1,7 @@
-"""Some reports of one strand in columns: what lies in the tables.
+"""Reports of one strand in columns, as stored in the tables.
 
-A strand is the reports of one run and group of a trial that carry the same names. Its reports are sorted by
-steps, those of the same steps by id.
+A strand consists of the reports of one run and group of a trial that have the same names. Its reports are
+sorted by steps, then by id.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from services.metrics.series.packing import Integers, pack_integers, release, sq
 
 MICROSECONDS = 1e6
 LATEST = 9e15
-"""Microseconds; times beyond are cut to it."""
+"""Latest time in microseconds; later times are cut to it."""
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Columns of equal lengths."""
+    """Columns of equal length."""
 
     ids: Integers
     steps: Integers
     at: Integers
     """Microseconds since the epoch, UTC."""
     columns: tuple[Column, ...]
-    """By the names of the strand."""
+    """In the order of the strand's names."""
     batched: list[Any] | None = None
-    """Per report its per-batch metrics or None."""
+    """Per report, its per-batch metrics or None."""
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def take(self, places: Any) -> Chunk:
-        """The reports at some places: an index array, a mask or a slice."""
+        """The reports at an index array, a mask or a slice."""
         batched = self.batched
         if batched is not None:
             batched = [batched[n] for n in np.arange(len(self))[places]]
@@ -52,12 +52,12 @@ class Chunk:
 
 
 def microseconds(at: Sequence[float]) -> Integers:
-    """Times as they are kept."""
+    """Times as stored, in microseconds."""
     return np.rint(np.clip(np.array(at, np.float64) * MICROSECONDS, -LATEST, LATEST)).astype(np.int64)
 
 
 def merge(chunks: Iterable[Chunk]) -> Chunk:
-    """All reports of some chunks of one strand, sorted."""
+    """All reports of several chunks of one strand, sorted."""
     parts = list(chunks)
     if len(parts) == 1:
         return sort(parts[0])
@@ -75,7 +75,7 @@ def merge(chunks: Iterable[Chunk]) -> Chunk:
 
 
 def sort(chunk: Chunk) -> Chunk:
-    """The chunk by steps, and by id where they are the same."""
+    """The chunk sorted by steps, then by id."""
     rising = chunk.steps[1:] - chunk.steps[:-1]
     if (rising > 0).all():
         return chunk
@@ -83,7 +83,7 @@ def sort(chunk: Chunk) -> Chunk:
 
 
 class Frame(msgspec.Struct, frozen=True, array_like=True):
-    """What the reports of a chunk have beside their metrics, as bytes."""
+    """The data of a chunk's reports other than metrics, as bytes."""
 
     ids: bytes
     steps: bytes
@@ -92,14 +92,14 @@ class Frame(msgspec.Struct, frozen=True, array_like=True):
 
 
 def pack_frame(chunk: Chunk) -> bytes:
-    """Everything of a chunk but its columns."""
+    """Pack everything of a chunk except its columns."""
     batched = None if chunk.batched is None else squeeze(msgspec.json.encode(chunk.batched))
     ids, steps, at = map(pack_integers, (chunk.ids, chunk.steps, chunk.at))
     return msgspec.msgpack.encode(Frame(ids, steps, at, batched))
 
 
 def pack_columns(chunk: Chunk) -> bytes:
-    """All columns one after the other in one, for a chunk that is small."""
+    """Pack all columns, concatenated into one. For small chunks."""
     return pack_column(join(chunk.columns)) if chunk.columns else b""
 
 
@@ -108,7 +108,7 @@ _column = msgspec.msgpack.Decoder(Packed)
 
 
 def unpack_columns(body: bytes, reports: int, places: Iterable[int]) -> list[Column]:
-    """Some columns of what `pack_columns` made of so many reports."""
+    """Unpack some columns of the output of `pack_columns` for this many reports."""
     if not body:
         return []
     joined = unpack_column(body)
@@ -116,27 +116,27 @@ def unpack_columns(body: bytes, reports: int, places: Iterable[int]) -> list[Col
 
 
 def pack_column(column: Column) -> bytes:
-    """One column, for a chunk that is large."""
+    """Pack one column. For large chunks."""
     return msgspec.msgpack.encode(Packed.of(column))
 
 
 def unpack_column(body: bytes) -> Column:
-    """What `pack_column` was given."""
+    """The inverse of `pack_column`."""
     return _column.decode(body).column()
 
 
 def unpack_ids(frame: bytes) -> Integers:
-    """The ids alone of what `pack_frame` was given."""
+    """Only the ids from the output of `pack_frame`."""
     return unpack_integers(_frame.decode(frame).ids)
 
 
 def unpack_steps(frame: bytes) -> Integers:
-    """The steps alone of what `pack_frame` was given."""
+    """Only the steps from the output of `pack_frame`."""
     return unpack_integers(_frame.decode(frame).steps)
 
 
 def unpack(frame: bytes, columns: Iterable[Column]) -> Chunk:
-    """A chunk of its frame and those of its columns that are wanted."""
+    """A chunk from its frame and the columns that are needed."""
     found = _frame.decode(frame)
     batched = None if found.batched is None else msgspec.json.decode(release(found.batched))
     ids, steps, at = map(unpack_integers, (found.ids, found.steps, found.at))

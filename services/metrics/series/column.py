@@ -1,4 +1,4 @@
-"""The values of one metric in the order of their reports: as numbers, or else as they came."""
+"""The values of one metric in the order of their reports, as numbers or else as originally reported."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from services.metrics.series.packing import Flags, Floats, pack, release, squeez
 from services.metrics.values import SPELLED, number
 
 EXACT = 2**53
-"""Integers up to here are kept as floating-point numbers without loss."""
+"""Integers up to this one are stored as floating-point numbers without loss."""
 SPELLING = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
@@ -22,23 +22,23 @@ class Column:
     """Values of one metric."""
 
     numbers: Floats
-    """NaN also where a value is no number at all."""
+    """NaN also stands for values that are not numbers."""
     whole: Flags | None = None
-    """Which of them came as integers; None: none did."""
+    """Which values were reported as integers; None: none."""
     others: list[Any] | None = None
-    """All values as they came, where not all of them are numbers."""
+    """All values as reported, if not all of them are numbers."""
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     def is_number(self) -> Flags:
-        """Which of the values are numbers; NaN and infinities are."""
+        """Which values are numbers, including NaN and infinities."""
         if self.others is None:
             return np.ones(len(self), np.bool_)
         return np.array([number(value) is not None for value in self.others], np.bool_)
 
     def value(self, place: int) -> Any:
-        """One value as it came."""
+        """One value as reported."""
         if self.others is not None:
             return self.others[place]
         found = float(self.numbers[place])
@@ -47,7 +47,7 @@ class Column:
         return SPELLING.get(str(found), found)
 
     def values(self) -> list[Any]:
-        """All values as they came."""
+        """All values as reported."""
         if self.others is not None:
             return self.others
         if self.whole is None and np.isfinite(self.numbers).all():
@@ -56,21 +56,21 @@ class Column:
         return [self.value(place) for place in range(len(self))]
 
     def take(self, places: Any) -> Column:
-        """The values at some places: an index array, a mask or a slice."""
+        """The values at an index array, a mask or a slice."""
         others = self.others
         if others is not None:
             others = [others[n] for n in np.arange(len(self))[places]]
         return Column(self.numbers[places], None if self.whole is None else self.whole[places], others)
 
     def settled(self) -> Column:
-        """The same, without what only its neighbours needed."""
+        """The same column without data that only its neighbours needed."""
         if self.others is not None:
             return column(self.others)
         return self if self.whole is None or self.whole.any() else Column(self.numbers)
 
 
 def column(values: Sequence[Any]) -> Column:
-    """Values as they travel: JSON, with NaN and infinities spelled as text."""
+    """A column of values in transport form: JSON, with NaN and infinities as text."""
     kinds = set(map(type, values))
     if kinds == {float}:
         return Column(np.array(values, np.float64))
@@ -93,7 +93,7 @@ def _float(value: Any) -> float:
 
 
 def join(columns: Iterable[Column]) -> Column:
-    """One column after the other."""
+    """Concatenate columns."""
     parts = list(columns)
     others: list[Any] | None = None
     if any(part.others is not None for part in parts):
@@ -118,14 +118,14 @@ class Packed(msgspec.Struct, frozen=True, array_like=True):
 
     @classmethod
     def of(cls, column: Column) -> Packed:
-        """Squeeze a column."""
+        """Pack a column."""
         if column.others is not None:
             return cls(len(column), others=squeeze(msgspec.json.encode(column.others)))
         whole = None if column.whole is None else squeeze(np.packbits(column.whole).tobytes())
         return cls(len(column), pack(column.numbers), whole)
 
     def column(self) -> Column:
-        """What was squeezed."""
+        """Unpack the column."""
         if self.others is not None:
             return column(msgspec.json.decode(release(self.others)))
         if self.numbers is None:

@@ -1,4 +1,4 @@
-"""Arrays as few bytes."""
+"""Stores arrays in few bytes."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ Flags = npt.NDArray[np.bool_]
 Array = npt.NDArray[Any]
 LEVEL = 1
 WORTH_BYTES = 64
-"""What is shorter is kept as it is."""
+"""Anything shorter is not compressed."""
 PLAIN, PACKED = b"p", b"z"
 
 
 def squeeze(body: bytes) -> bytes:
-    """The bytes compressed, where that pays."""
+    """Compress bytes if that is worthwhile."""
     if len(body) < WORTH_BYTES:
         return PLAIN + body
     return PACKED + zstandard.ZstdCompressor(LEVEL).compress(body)
 
 
 def release(body: bytes) -> bytes:
-    """What `squeeze` was given."""
+    """The inverse of `squeeze`."""
     return zstandard.ZstdDecompressor().decompress(body[1:]) if body[:1] == PACKED else body[1:]
 
 
 def pack(numbers: Array) -> bytes:
-    """Numbers of eight bytes, their bytes of the same weight together: neighbours differ in the last only."""
+    """Pack eight-byte numbers, grouping bytes of equal weight: neighbours differ only in the last ones."""
     return squeeze(numbers.view(np.uint8).reshape(-1, 8).T.tobytes())
 
 
 def unpack_floats(body: bytes) -> Floats:
-    """What `pack` was given."""
+    """The inverse of `pack`."""
     return _unshuffled(body).view(np.float64)
 
 
 def pack_integers(numbers: Integers) -> bytes:
-    """Integers that grow evenly cost next to nothing."""
+    """Pack integers. Evenly growing ones take almost no space."""
     return pack(np.diff(numbers, prepend=0))
 
 
 def unpack_integers(body: bytes) -> Integers:
-    """What `pack_integers` was given."""
+    """The inverse of `pack_integers`."""
     return np.cumsum(_unshuffled(body).view(np.int64))
 
 

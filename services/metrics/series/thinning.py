@@ -1,4 +1,4 @@
-"""Long series cut down to what a chart can show, without losing a spike."""
+"""Reduces long series for charts without losing spikes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from services.metrics.series.packing import Flags, Floats, Integers
 
 
 def thin(steps: Integers, metrics: Iterable[tuple[Floats, Flags]], limit: int) -> Integers:
-    """Places of about `limit` points of a series that is in order; all of them where it is short.
+    """Indexes of about `limit` points of an ordered series; all of them if it is short.
 
-    Each metric is (values, which of them are numbers). The steps are cut into equal stretches, as many as
-    leave room for the smallest and the largest value of each metric in each of them; the first and the last
-    point stay as well. Of values that are not finite, one per stretch and metric stays while there is room.
+    Each metric is (values, which of them are numbers). The steps are divided into as many equal stretches as
+    leave room for the smallest and the largest value of each metric in each stretch. The first and the last
+    point are kept as well. Of non-finite values, one per stretch and metric is kept while there is room.
     """
     if len(steps) <= limit:
         return np.arange(len(steps))
@@ -35,7 +35,7 @@ def thin(steps: Integers, metrics: Iterable[tuple[Floats, Flags]], limit: int) -
 
 
 def _smallest(bucket: Integers, values: Floats, places: Integers) -> list[int]:
-    """The place of the smallest value in each bucket; of equal ones, the first."""
+    """The index of the smallest value in each bucket; of equal ones, the first."""
     if not len(places):
         return []
     if (np.diff(bucket) < 0).any():

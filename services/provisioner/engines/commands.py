@@ -1,4 +1,4 @@
-"""Runs the commands of an engine: each answers in time, or the engine counts as away."""
+"""Runs an engine's commands. If one does not finish in time, the engine counts as unavailable."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from services.kit import subprocesses
 from services.provisioner.engines.protocol import EngineAway
 
 PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ")
-"""What commands get of this process's environment, beside `SLURM_*`: its settings are not for jobs."""
+"""Environment variables that commands inherit, besides `SLURM_*`.
+
+This process's settings are not for jobs.
+"""
 
 
 class Failed(Exception):
-    """A command ended with another status than 0; the text is what it said, or the status."""
+    """A command exited with a status other than 0. The text is its output, or the status."""
 
     def __init__(self, status: int, said: str) -> None:
         super().__init__(said or f"exit status {status}")
@@ -25,14 +28,14 @@ class Failed(Exception):
 
 
 async def run(command: Sequence[str], *, within_s: float, text: str = "", **more: str) -> str:
-    """What a command printed; `text` is its input, `more` its further environment.
+    """Return what a command printed. `text` is its input, `more` its additional environment.
 
-    Raises `Failed`; `EngineAway` where it cannot be started, or does not end in time.
+    Raises `Failed`, or `EngineAway` if the command cannot be started or does not finish in time.
     """
     own = {k: v for k, v in os.environ.items() if k in PASSED_ON or k.startswith("SLURM_")}
     pipe = asyncio.subprocess.PIPE
     with tempfile.TemporaryFile() as input:
-        # No pipe: a command that ends without having read is no failure of ours.
+        # A file and not a pipe: a command that exits without reading its input is no error.
         input.write(text.encode())
         input.seek(0)
         try:
@@ -48,7 +51,7 @@ async def run(command: Sequence[str], *, within_s: float, text: str = "", **more
         raise EngineAway(f"{command[0]} did not answer within {within_s:g} s") from None
     finally:
         if process.returncode is None:
-            # With all that it has started: whoever keeps its output open would be waited for.
+            # With all its children: any that keeps its output open would block us.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()

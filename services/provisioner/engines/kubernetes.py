@@ -1,8 +1,8 @@
-"""Workers as pods of Kubernetes, through its API. Imports its client, which only such pools need.
+"""Workers as Kubernetes pods, through the Kubernetes API. Imports its client, which only such pools need.
 
-A pod's name follows from the worker's id, so that one that was asked for twice exists once; labels tell the
-pods of this pool and cluster from all others. Nothing is kept between two requests, a connection neither:
-so a token or a kubeconfig that was renewed counts at once.
+A pod's name is derived from the worker's id, so a worker that is requested twice exists once. Labels
+distinguish the pods of this pool and cluster from all others. Nothing is kept between requests, not even a
+connection, so a renewed token or kubeconfig takes effect at once.
 """
 
 from __future__ import annotations
@@ -26,20 +26,21 @@ from services.provisioner.engines.kubernetes_status import seen
 from services.provisioner.engines.protocol import EngineAway, EngineRefused, Seen
 
 PAGE = 500
-"""Pods that one answer lists."""
+"""Number of pods per page of a list."""
 WATCH_S = 240
-"""So long one watch lasts, before it is begun anew."""
+"""Duration of one watch before it is renewed, in seconds."""
 LONGEST_WAIT_S = 120.0
-"""Most that the API server may have us wait by `Retry-After`."""
+"""Maximum wait that is accepted from the API server's `Retry-After`, in seconds."""
 NOT_FOUND, GONE = 404, 410
 NOT_NOW = {401, 408, 409, 410, 429}
-"""Answers, beside all from 500 on, of which nothing follows for what was asked."""
+"""Status codes, besides 500 and above, that say nothing about what was requested."""
 NO_ANSWER = (ConfigError, httpx2.HTTPError, msgspec.MsgspecError, OSError, LookupError, ValueError)
-"""No way to the API server, or what is in that way (a proxy) answered in its place, by no such message."""
+"""The API server is unreachable, or something in between (a proxy) answered in its place, in another format.
+"""
 
 
 class KubernetesEngine:
-    """See the module."""
+    """Runs workers as pods. See the module docstring."""
 
     def __init__(self, pool: str, slots: int, cluster_id: str, settings: KubernetesSettings) -> None:
         """Raises `BadSettings`."""
@@ -48,13 +49,13 @@ class KubernetesEngine:
         self._cluster_id = cluster_id
         self._settings = checked(settings)
         self._not_before = 0.0
-        """On the monotonic clock: the API server has asked not to be asked before."""
+        """The API server has asked for no requests before this time of the monotonic clock."""
         self._version = ""
-        """Of the newest list, from where on changes are watched."""
+        """Resource version of the newest list, from which changes are watched."""
         self._refuse_unknown()
 
     def pod(self, worker_id: str) -> dict[str, Any]:
-        """What the API server is given for a worker."""
+        """The pod manifest for a worker."""
         return pod(
             self._settings,
             cluster_id=self._cluster_id,
@@ -80,7 +81,7 @@ class KubernetesEngine:
             except ApiError as error:
                 if error.status.code != GONE:
                     raise
-            # The list became too old between two of its pages.
+            # The list expired between two of its pages.
             return await self._list(api)
 
     async def _list(self, api: AsyncClient) -> Sequence[Seen]:
@@ -98,7 +99,7 @@ class KubernetesEngine:
                 return
 
     async def start(self, worker_id: str) -> str:
-        """Have a pod made; raises `EngineRefused` with what the API server says, `EngineAway`."""
+        """Create a pod. Raises `EngineRefused` with the API server's message, or `EngineAway`."""
         wanted = msgspec.convert(self.pod(worker_id), Pod)
         async with self._api(refusal=EngineRefused) as api:
             try:
@@ -110,7 +111,7 @@ class KubernetesEngine:
         return f"pod {name_of(self._cluster_id, worker_id)}"
 
     async def stop(self, seen: Seen) -> None:
-        """Have a pod deleted: its scripts are waited for, then the worker is sent SIGTERM."""
+        """Delete a pod. Kubernetes waits for its scripts, then sends the worker SIGTERM."""
         async with self._api() as api:
             try:
                 await api.delete(Pod, seen.handle)
@@ -119,14 +120,14 @@ class KubernetesEngine:
                     raise
 
     async def forget(self, seen: Seen) -> None:
-        """Delete a pod that has ended, or can never start."""
+        """Delete a pod that has ended or can never start."""
         await self.stop(seen)
 
     @contextlib.asynccontextmanager
     async def _api(
         self, *, within_s: float = 0.0, refusal: type[Exception] = EngineAway
     ) -> AsyncIterator[AsyncClient]:
-        """A client, in whose use all that goes wrong is `EngineAway`, or a `refusal` of the API server."""
+        """A client whose errors are raised as `EngineAway`; rejections by the API server as `refusal`."""
         if time.monotonic() < self._not_before:
             raise EngineAway("the API server of Kubernetes has asked to wait")
         within_s = within_s or self._settings.request_timeout_s
@@ -154,14 +155,14 @@ class KubernetesEngine:
         return AsyncClient(config, namespace=chosen.namespace or None, timeout=timeout)
 
     def _heed(self, error: ApiError) -> None:
-        """Wait as long as the API server asks for."""
+        """Wait as long as the API server requests."""
         asked = error.response.headers.get("Retry-After", "") if error.response is not None else ""
         if asked.isdecimal():
             self._not_before = time.monotonic() + min(float(asked), LONGEST_WAIT_S)
 
 
 def _unknown(given: Any, kept: Any, at: str) -> Iterator[str]:
-    """Places of what was given and is no field of Kubernetes."""
+    """Paths of settings that are not fields of Kubernetes."""
     if isinstance(given, Mapping) and isinstance(kept, Mapping):
         for name, value in given.items():
             if name in kept:

@@ -1,4 +1,4 @@
-"""A worker as a pod: what the API server is given. Pure."""
+"""The pod manifest of a worker. Pure."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from services.kit.merge_patch import merged
 from services.provisioner.engines.kubernetes_settings import GRACE_LEFT_S, KubernetesSettings
 
 CLUSTER, POOL, WORKER = "steadfast/cluster", "steadfast/pool", "steadfast/worker"
-"""Labels; the last is an annotation, too, which says the id as it is."""
+"""Labels. The last one is also an annotation, which holds the unmodified id."""
 HOME, TASKS, KEYS = "/var/lib/steadfast/worker", "/var/lib/steadfast-tasks", "/keys/worker"
 SHM = "/dev/shm"  # noqa: S108 - of the container, a volume of its own
 USER = 10001
-"""Of the platform's image: `steadfast`."""
+"""The user `steadfast` in the platform's image."""
 FOR_OTHER_USERS = ["SETUID", "SETGID", "CHOWN", "FOWNER", "DAC_OVERRIDE", "KILL"]
-"""To change users, to hand files over and remove them, to end what runs as another user."""
+"""To change users, hand over and remove files, and end processes of other users."""
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
 
 def label(text: str) -> str:
-    """A text as the value of a label: itself where that is allowed, else what tells it from all others."""
+    """A text as a label value: unchanged if that is valid, else a shortened form with a unique suffix."""
     return text if _LABEL.fullmatch(text) else f"{_plain(text, 40)}-{_mark(text)}".lstrip("-_.")
 
 
@@ -32,7 +32,7 @@ def selector(cluster_id: str, pool: str) -> dict[str, Any]:
 
 
 def name_of(cluster_id: str, worker_id: str) -> str:
-    """The same for a worker whoever asks, so that it cannot be made twice."""
+    """The name of a worker's pod. Always the same, so that a worker cannot be created twice."""
     plain = _plain(worker_id.lower().replace("_", "-").replace(".", "-"), 40).strip("-")
     return f"steadfast-{plain}-{_mark(f'{cluster_id}/{worker_id}')}"
 
@@ -88,7 +88,7 @@ def _usual(settings: KubernetesSettings) -> dict[str, str]:
 def _spec(settings: KubernetesSettings, told: Mapping[str, str]) -> dict[str, Any]:
     spec: dict[str, Any] = {
         "containers": [_container(settings, told)],
-        # What has ended stays ended: the pool asks for another worker, under another id.
+        # A worker that has ended is not restarted: the pool requests another one, with a new id.
         "restartPolicy": "Never",
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
@@ -127,9 +127,10 @@ def _container(settings: KubernetesSettings, told: Mapping[str, str]) -> dict[st
         "resources": _without_empty({"limits": limits, "requests": settings.requests}),
         "securityContext": _container_security(settings),
         "volumeMounts": _mounts(settings),
-        # Kubernetes sends SIGTERM, which ends scripts, only after this: they are asked to save meanwhile.
+        # Kubernetes sends SIGTERM, which ends scripts, only after this. Scripts are asked to save in the
+        # meantime.
         "lifecycle": {"preStop": {"exec": {"command": wait}}},
-        # The last that it said becomes part of the pod's status, and so of what the pool tells.
+        # The end of its log becomes part of the pod's status, and so of what the pool reports.
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
     return _without_empty(container)
@@ -155,7 +156,7 @@ def _volumes(settings: KubernetesSettings) -> list[dict[str, Any]]:
     if settings.shm_size:
         found.append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": settings.shm_size}})
     if settings.keys_secret:
-        # 0400, or for a worker that is not root by its group.
+        # 0400, or readable by the group for a worker that is not root.
         mode = 0o400 if settings.run_tasks_as else 0o440
         found.append({"name": "keys", "secret": {"secretName": settings.keys_secret, "defaultMode": mode}})
     return [*found, *settings.volumes]

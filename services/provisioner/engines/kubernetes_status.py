@@ -1,4 +1,4 @@
-"""What a pod's status says of the worker in it. Pure."""
+"""Derives the state of a worker from its pod's status. Pure."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ NEVER_STARTS = {
     "CreateContainerConfigError", "CreateContainerError", "ErrImageNeverPull", "ImageInspectError",
     "ImagePullBackOff", "InvalidImageName", "RegistryUnavailable", "RunContainerError",
 }  # fmt: skip
-"""What a container waits for that nobody but a person changes. Kubernetes itself would try for ever."""
+"""Reasons for waiting that only a person can resolve. Kubernetes itself would retry forever."""
 LONGEST = 300
-"""Characters of what is said by Kubernetes, or by a worker that has ended."""
+"""Maximum length of a message from Kubernetes or from a worker that has ended, in characters."""
 _COUNTED = re.compile(r"^\d+ ")
 
 
 def seen(pod: Pod) -> Seen | None:
-    """The worker of a pod; None for a pod that is none."""
+    """The worker in a pod; None if the pod is not a worker's."""
     metadata, status = pod.metadata, pod.status
     worker_id = ((metadata and metadata.annotations) or {}).get(WORKER, "")
     if not worker_id or metadata is None or not metadata.name:
@@ -47,7 +47,7 @@ def _first(texts: Iterable[str]) -> str:
 def _phase(said: str) -> EnginePhase:
     if said in ("Succeeded", "Failed"):
         return "over"
-    # Unknown: its node does not answer, and the pod may run on; whether the worker does is known otherwise.
+    # Unknown: its node does not answer and the pod may still run. Whether the worker does is known otherwise.
     return "queued" if said == "Pending" else "running"
 
 
@@ -70,7 +70,7 @@ def _leaves(pod: Pod) -> str:
 
 
 def _ends_at(pod: Pod) -> float:
-    """When it is taken away: it was deleted, or has a time limit; 0: no such time is known."""
+    """When it will be removed, because it was deleted or has a time limit; 0: unknown."""
     deleted = pod.metadata.deletionTimestamp if pod.metadata else None
     ends = [deleted.timestamp()] if deleted else []
     limit = pod.spec.activeDeadlineSeconds if pod.spec else None
@@ -117,7 +117,10 @@ def _conditions(pod: Pod, type: str, status: str) -> Iterator[str]:
 
 
 def _uncounted(text: str) -> tuple[str, None]:
-    """Why nodes are unfit, without how many are: that changes all the time, and each change is an event."""
+    """Why nodes are unsuitable, without their numbers.
+
+    These change all the time, and each change is an event.
+    """
     head, sep, rest = text.partition(" nodes are available: ")
     if not sep:
         return text, None

@@ -1,6 +1,6 @@
-"""Workers as processes on this host: for laptops and tests, and for hosts that have nothing else to do.
+"""Workers as processes on this host: for laptops, tests and dedicated hosts.
 
-Each worker has a folder and outlives the provisioner, which finds it again by that.
+Each worker has a folder and outlives the provisioner, which finds it again by that folder.
 """
 
 from __future__ import annotations
@@ -28,25 +28,28 @@ NOT_THE_WORKERS = (
     "STEADFAST_LOG_DISK",
     "STEADFAST_POOLS",
 )
-"""Settings of the provisioner itself. A worker makes its own credentials, by `STEADFAST_WORKER_SIGNING`."""
+"""Settings of the provisioner itself.
+
+A worker creates its own credentials with `STEADFAST_WORKER_SIGNING`.
+"""
 LAST_WORDS = 2000
-"""Bytes of a worker's output that are looked at when it has ended."""
+"""Number of bytes of an ended worker's output that are read."""
 
 
 class ProcessSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`provider.process` of a pool."""
 
     environment: dict[str, str] = {}
-    """Further settings of the workers, beside those that the provisioner was started with."""
+    """Additional settings of the workers, besides those of the provisioner's environment."""
     command: tuple[str, ...] = (sys.executable, "-P", "-m", "worker")
-    """What starts a worker."""
+    """The command that starts a worker."""
 
 
 class ProcessEngine:
-    """See the module."""
+    """Runs workers as processes. See the module docstring."""
 
     def __init__(self, pool: str, slots: int, home: Path, settings: ProcessSettings) -> None:
-        """`home` has a folder for each worker of this pool."""
+        """`home` contains a folder for each worker of this pool."""
         self._pool = pool
         self._slots = slots
         self._home = home
@@ -54,14 +57,14 @@ class ProcessEngine:
         self._children: list[subprocess.Popen[bytes]] = []
 
     async def look(self) -> Sequence[Seen]:
-        """Those of which there are folders; raises `EngineAway` where these cannot be read."""
+        """The workers with folders. Raises `EngineAway` if these cannot be read."""
         try:
             return await asyncio.to_thread(self._look)
         except OSError as error:
             raise EngineAway(str(error)) from None
 
     def _look(self) -> Sequence[Seen]:
-        # Asked, so that those that have ended are no zombies.
+        # Polled, so that ended children do not stay zombies.
         self._children = [child for child in self._children if child.poll() is None]
         if not self._home.exists():
             return []
@@ -81,11 +84,11 @@ class ProcessEngine:
         )
 
     async def changed(self) -> None:
-        """Nobody tells: it is looked every few seconds."""
+        """Never returns: nothing reports changes, so the regular checks have to find them."""
         await asyncio.Event().wait()
 
     async def start(self, worker_id: str) -> str:
-        """Start a process; raises `EngineRefused` where that is not possible."""
+        """Start a process. Raises `EngineRefused` if that is impossible."""
         try:
             return await asyncio.to_thread(self._start, worker_id)
         except OSError as error:
@@ -118,14 +121,14 @@ class ProcessEngine:
         }
 
     async def stop(self, seen: Seen) -> None:
-        """Ask the worker to end; it ends what it runs and tells the cluster."""
+        """Ask the worker to end. It ends what it runs and informs the cluster."""
         pid = started.running(self._home / seen.worker_id)
         if pid:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
 
     async def forget(self, seen: Seen) -> None:
-        """End what a worker that was killed has left behind, and remove its folder."""
+        """End what a killed worker has left behind, and remove its folder."""
         await asyncio.to_thread(_clear, self._home / seen.worker_id)
 
 

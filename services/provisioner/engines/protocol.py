@@ -1,7 +1,7 @@
-"""What the provisioner asks of whatever runs workers: an engine.
+"""The interface of engines, which run workers for the provisioner.
 
-An engine is never believed more than needed. It may list late, forget what it started, start twice what it
-was asked for once, or not answer; what follows from what it says is decided by the scheduler.
+An engine is trusted as little as possible. Its list may lag, and it may forget what it has started, start
+something twice, or not answer. The scheduler decides what follows from its reports.
 """
 
 from __future__ import annotations
@@ -15,43 +15,44 @@ EnginePhase = Literal["queued", "running", "over"]
 
 
 class EngineAway(Exception):
-    """The engine could not be asked, or did not answer: nothing is known. The text says what it said."""
+    """The engine is unreachable or did not answer: nothing is known. The text is its message."""
 
 
 class EngineRefused(Exception):
-    """The engine will not start such a worker; the text says why, in its own words."""
+    """The engine will not start such a worker; the text says why, in the engine's words."""
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """One worker as an engine lists it."""
+    """One worker as listed by an engine."""
 
     worker_id: str
     handle: str
-    """By which the engine knows it: the number of a job, the name of a pod."""
+    """The engine's own name for it: a job number, a pod name."""
     phase: EnginePhase
     detail: str = ""
-    """For people: the handle, what it waits for, why it ended."""
+    """For users: the handle, what it waits for, why it ended."""
     ends_at: float = 0.0
-    """When its host is taken away, in seconds since the epoch; 0: no such time is known."""
+    """When its host will be removed, in seconds since the epoch; 0: unknown."""
 
 
 class Engine(Protocol):
     """Runs the workers of one pool."""
 
     async def look(self) -> Sequence[Seen]:
-        """All workers of this pool and cluster that it has, also those just ended. Raises `EngineAway`."""
+        """All its workers of this pool and cluster, including recently ended ones. Raises `EngineAway`."""
 
     async def changed(self) -> None:
-        """Return when a worker may have changed; for ever where the engine tells nobody. `EngineAway`."""
+        """Return when a worker may have changed; never if the engine cannot tell. Raises `EngineAway`."""
 
     async def start(self, worker_id: str) -> str:
-        """Have a worker started under an id; returns what there is to say of it.
+        """Start a worker under an id. Returns a message about it.
 
-        Raises `EngineRefused` where it never will be, `EngineAway` where it is not known whether it was.
+        Raises `EngineRefused` if it can never start, and `EngineAway` if it is unknown whether it was
+        started.
         """
 
     async def stop(self, seen: Seen) -> None:
-        """Have a worker ended, in its own time; one that has ended is nothing. Raises `EngineAway`."""
+        """Let a worker end in its own time. Does nothing if it has ended. Raises `EngineAway`."""
 
     async def forget(self, seen: Seen) -> None:
-        """Clear away what is left of a worker that has ended, if anything. Raises `EngineAway`."""
+        """Remove what is left of an ended worker, if anything. Raises `EngineAway`."""

@@ -1,4 +1,4 @@
-"""Workers as jobs of Slurm, through its own commands: `sbatch`, `squeue`, `scancel`."""
+"""Workers as Slurm jobs, through Slurm's own commands: `sbatch`, `squeue`, `scancel`."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from services.provisioner.engines.protocol import EngineAway, EnginePhase, Engin
 from services.provisioner.engines.slurm_script import SlurmSettings, script
 
 FIELDS = "%i|%T|%e|%r|%j"
-"""Number, state, end, reason, and last the name, which may have anything in it where it is another's."""
+"""Number, state, end, reason, and last the name, since names of other jobs may contain anything."""
 QUEUED = {"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SUSPENDED", "SPECIAL_EXIT"}
 OVER = {
     "BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED",
     "REVOKED", "TIMEOUT",
 }  # fmt: skip
 NEVER_STARTS = ("launch failed", "launch_failed")
-"""Reasons of jobs that wait for a person, because no node could begin them."""
+"""Reasons of jobs that wait for a person because no node could start them."""
 AWAY = ("contact slurm controller", "timed out", "connection refused", "communication connection", "munge")
-"""What Slurm's commands say when they reached nobody, or nobody in time."""
+"""Messages of Slurm's commands when the controller was unreachable or did not answer in time."""
 
 
 class SlurmEngine:
-    """See the module. The provisioner runs as the user whose jobs the workers are."""
+    """Runs workers as jobs. The provisioner runs as the user that owns the jobs."""
 
     def __init__(self, pool: str, slots: int, cluster_id: str, settings: SlurmSettings) -> None:
         self._pool = pool
@@ -36,7 +36,7 @@ class SlurmEngine:
         self._settings = settings
 
     async def look(self) -> Sequence[Seen]:
-        """The jobs of this pool that Slurm still tells of. Raises `EngineAway`."""
+        """The jobs of this pool that Slurm still lists. Raises `EngineAway`."""
         states = ("squeue", "--noheader", "--states=all", f"--user={getpass.getuser()}", f"--format={FIELDS}")
         try:
             told = await self._run(*states, SLURM_TIME_FORMAT="%s")
@@ -62,11 +62,11 @@ class SlurmEngine:
         )
 
     async def changed(self) -> None:
-        """Nobody tells: it is looked every few seconds."""
+        """Never returns: nothing reports changes, so the regular checks have to find them."""
         await asyncio.Event().wait()
 
     async def start(self, worker_id: str) -> str:
-        """Submit a job; raises `EngineRefused` with what Slurm said, `EngineAway`."""
+        """Submit a job. Raises `EngineRefused` with Slurm's message, or `EngineAway`."""
         try:
             told = await self._run("sbatch", "--parsable", text=self.script(worker_id))
         except Failed as error:
@@ -76,7 +76,7 @@ class SlurmEngine:
         return f"job {told.strip().partition(';')[0]}"
 
     def script(self, worker_id: str) -> str:
-        """What `sbatch` is given for a worker."""
+        """The script that `sbatch` gets for a worker."""
         return script(
             self._settings,
             cluster_id=self._cluster_id,
@@ -87,18 +87,18 @@ class SlurmEngine:
         )
 
     async def stop(self, seen: Seen) -> None:
-        """Have Slurm end a job: the worker is sent SIGTERM, and killed after Slurm's `KillWait`."""
+        """Cancel a job: Slurm sends the worker SIGTERM, and kills it after Slurm's `KillWait`."""
         try:
             await self._run(
                 "scancel", "--quiet", f"--name={job_name(self._cluster_id, seen.worker_id)}", seen.handle
             )
         except Failed as error:
-            # Of a job that has ended meanwhile it says nothing, because of --quiet, and fails all the same.
+            # If the job has ended in the meantime, --quiet suppresses the message but not the failure.
             if error.said:
                 raise EngineAway(f"scancel: {error}") from None
 
     async def forget(self, seen: Seen) -> None:
-        """Slurm forgets jobs that have ended by itself; one that can never start is cancelled."""
+        """Slurm forgets ended jobs by itself. A job that can never start is cancelled."""
         if any(mark in seen.detail for mark in NEVER_STARTS):
             await self.stop(seen)
 
@@ -113,7 +113,7 @@ def _phase(state: str, reason: str) -> EnginePhase:
 
 
 def _of_workers() -> dict[str, str]:
-    """The settings that the provisioner was started with, but for its own."""
+    """The settings from the provisioner's environment, without its own."""
     return {
         name: value
         for name, value in os.environ.items()

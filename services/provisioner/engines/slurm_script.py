@@ -1,4 +1,4 @@
-"""A worker as a Slurm job: the settings of a pool, and the script that `sbatch` is given. Pure."""
+"""A worker as a Slurm job: the settings of a pool, and the script for `sbatch`. Pure."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from services.kit.slurm_jobs import job_name
 
 
 class SlurmSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`provider.slurm` of a pool. What is empty is left to Slurm's own defaults."""
+    """`provider.slurm` of a pool. Empty fields are left to Slurm's defaults."""
 
     partition: str = ""
     account: str = ""
     qos: str = ""
     time_limit: str = ""
-    """As Slurm writes it: `4:00:00`, `2-00:00:00`."""
+    """In Slurm syntax: `4:00:00`, `2-00:00:00`."""
     gpus_per_node: int = 0
-    """GPUs that a worker asks for; 0: its slots are CPU slots."""
+    """Number of GPUs per worker; 0: its slots are CPU slots."""
     cpus_per_task: int = 0
     memory: str = ""
-    """As Slurm writes it: `64G`."""
+    """In Slurm syntax: `64G`."""
     extra: tuple[str, ...] = ()
-    """Further directives, such as `--constraint=a100`."""
+    """Additional directives, such as `--constraint=a100`."""
     setup: tuple[str, ...] = ()
-    """Lines of shell that come before the worker, such as `module load cuda`."""
+    """Shell lines that run before the worker, such as `module load cuda`."""
     python: str = "python3"
-    """Interpreter on the nodes that has steadfast; scripts run with it, too."""
+    """Interpreter on the nodes that has steadfast installed; scripts run with it, too."""
     home: str = "/tmp/steadfast-$USER"  # noqa: S108 - a folder of the job's user
-    """Folder on the nodes, below which each worker has its own; the shell's variables may stand in it."""
+    """Folder on the nodes that contains a folder for each worker. May contain shell variables."""
     output: str = ""
-    """File for what the worker says, with Slurm's `%j`; empty: none."""
+    """File for the worker's output, with Slurm's `%j`; empty: none."""
     environment: dict[str, str] = {}
-    """Further settings of the workers, beside those that the provisioner was started with."""
+    """Additional settings of the workers, besides those of the provisioner's environment."""
     command_timeout_s: float = 30.0
-    """So long Slurm's commands may take."""
+    """Maximum time for Slurm's commands, in seconds."""
 
 
 def script(
@@ -48,9 +48,9 @@ def script(
     slots: int,
     environment: Mapping[str, str],
 ) -> str:
-    """What `sbatch` is given for one worker; `environment` is what all workers are told.
+    """The script that `sbatch` gets for one worker. `environment` holds the settings common to all workers.
 
-    The worker takes the place of the shell, so Slurm's signals reach it: SIGTERM ends it with what it runs.
+    The worker replaces the shell, so it receives Slurm's signals: SIGTERM ends it and everything it runs.
     """
     told = {
         **environment,

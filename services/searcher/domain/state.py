@@ -275,7 +275,7 @@ class State(People, Bindings):
         yield from timers
 
     def call(self, experiment_id: int) -> Iterable[Key]:
-        """Have the trials reviewed for which an experiment's new state calls for something, a few at a time."""
+        """Review the trials for which an experiment's new state calls for something, a few at a time."""
         return self._call(experiment_id, AT_ONCE, anew=True)
 
     def _call(self, experiment_id: int, count: int, *, anew: bool = False) -> Iterable[Key]:

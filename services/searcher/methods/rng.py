@@ -93,7 +93,10 @@ class Rng:
 
 @functools.lru_cache(maxsize=64)
 def _seeded(word: int) -> RngState:
-    """Cached: it takes half a millisecond, and each experiment is started three times (check, preview, fold)."""
+    """The state of a new stream.
+
+    Cached: this takes half a millisecond, and each experiment starts three times.
+    """
     words = [word]
     for index in range(1, N):
         previous = words[-1]

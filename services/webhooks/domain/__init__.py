@@ -1,4 +1,4 @@
-"""What the webhooks service knows, and how each event changes it."""
+"""The webhooks service's state, and how each event changes it."""
 
 from services.webhooks.domain.fold import evolve
 from services.webhooks.domain.state import Delivery, State

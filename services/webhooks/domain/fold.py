@@ -1,4 +1,4 @@
-"""How each event changes what the webhooks service knows."""
+"""How each event changes the webhooks service's state."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ TOTALS = "all"
 
 
 def evolve(state: State, recorded: Recorded) -> Iterable[Key]:
-    """Fold one event; returns the records that it replaced. Events that do not concern it pass by."""
+    """Fold one event and return the keys of the changed records. Irrelevant events are ignored."""
     fold = _FOLDS.get(type(recorded.event))
     return fold(state, recorded) if fold is not None else ()
 
 
 def delivery_id(cause: str, webhook_id: int) -> str:
-    """The id of what a webhook is told because of an event, or of a command: always the same one."""
+    """The id of a webhook's delivery for an event or a command. It is always the same."""
     return str(uuid.uuid5(NAMESPACE, f"{cause}/{webhook_id}"))
 
 
@@ -119,7 +119,7 @@ def _webhook_removed(state: State, recorded: Recorded) -> Iterable[Key]:
 def _due(state: State, recorded: Recorded) -> Iterable[Key]:
     event: webhooks.DeliveryDue = recorded.event
     yield from state.drop_owed(event.delivery_id)
-    # What a person waits for goes before what is only on its way.
+    # A test that a user waits for goes before ordinary deliveries.
     first = 0.0 if event.occasion == "TEST" else recorded.at
     yield from state.put_delivery(
         Delivery(told=event, order=recorded.position, next_at=first, reason=event.reason)
@@ -150,7 +150,7 @@ def _given_up(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def _over(state: State, changed: Delivery) -> Iterable[Key]:
-    """Keep a delivery that is over; the oldest such of its webhook is forgotten for it."""
+    """Store a delivery that is over, and forget its webhook's oldest one beyond the limit."""
     yield from state.put_delivery(changed)
     webhook_id = changed.told.webhook_id
     if state.over.count(webhook_id) > REMEMBERED:

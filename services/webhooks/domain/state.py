@@ -1,4 +1,4 @@
-"""What the webhooks service knows. All records are frozen: an event replaces one."""
+"""The webhooks service's state. All records are frozen: an event replaces one."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ Key = tuple[str, Any]
 DeliveryState = Literal["WAITING", "DELIVERED", "GIVEN_UP"]
 MOST_TRIES = 10
 REMEMBERED = 100
-"""Deliveries of each webhook that are over and still shown."""
+"""Number of completed deliveries that are kept for each webhook."""
 MOST_WAITING = 1000
-"""Deliveries of one webhook that may wait: a receiver that is gone for good costs no more."""
+"""Maximum number of waiting deliveries per webhook, which limits the cost of a receiver that is gone for
+good.
+"""
 
 
 class Experiment(msgspec.Struct, frozen=True, kw_only=True):
-    """What of an experiment receivers are told."""
+    """The facts about an experiment that receivers are told."""
 
     id: int
     name: str
@@ -34,7 +36,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Owed(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that a webhook waits for has happened, and no delivery was decided yet."""
+    """An event that a webhook waits for has happened, and its delivery is not decided yet."""
 
     delivery_id: str
     webhook_id: int
@@ -44,7 +46,7 @@ class Owed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Try(msgspec.Struct, frozen=True, kw_only=True):
-    """One attempt that is over."""
+    """One completed attempt."""
 
     attempt: int
     at: float
@@ -54,17 +56,17 @@ class Try(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that a webhook is told, or was."""
+    """A delivery to a webhook, waiting or over."""
 
     told: DeliveryDue
     order: int
-    """Position in the log, where it became due."""
+    """Position in the log at which it became due."""
     state: DeliveryState = "WAITING"
     next_at: float | None = 0.0
-    """When it is to be tried; None: never again."""
+    """When the next attempt is due; None: never."""
     tries: tuple[Try, ...] = ()
     reason: str = ""
-    """Why it stands so."""
+    """Why it is in this state."""
 
 
 class Named(msgspec.Struct, frozen=True):
@@ -74,7 +76,7 @@ class Named(msgspec.Struct, frozen=True):
 
 
 class Totals(msgspec.Struct, frozen=True):
-    """The highest ids that were given out."""
+    """The highest ids that were assigned."""
 
     webhooks: int = 0
     triggers: int = 0
@@ -82,31 +84,31 @@ class Totals(msgspec.Struct, frozen=True):
 
 @dataclass
 class State(People):
-    """Everything that the webhooks service folds out of the log."""
+    """Everything that the webhooks service folds from the log."""
 
     experiments: dict[int, Experiment] = field(default_factory=dict)
     projects: dict[int, Named] = field(default_factory=dict)
     webhooks: dict[int, WebhookSet] = field(default_factory=dict)
     owed: dict[str, Owed] = field(default_factory=dict)
-    """By the id of the delivery to be."""
+    """By the id of the future delivery."""
     deliveries: dict[str, Delivery] = field(default_factory=dict)
     totals: dict[str, Totals] = field(default_factory=dict)
     creations: dict[str, Made] = field(default_factory=dict)
     made_at: SortedKeys = derived()  # noqa: RUF009
-    """(when, request id): every creation"""
+    """(time, request id) for every creation"""
     listeners: SortedKeys = derived()  # noqa: RUF009
     """(state of an experiment, webhook)"""
     owed_to: SortedKeys = derived()  # noqa: RUF009
-    """(webhook, delivery to be)"""
+    """(webhook, future delivery)"""
     waiting: SortedKeys = derived()  # noqa: RUF009
-    """(webhook, when it is to be tried, order, delivery)"""
+    """(webhook, time of the next attempt, order, delivery)"""
     over: SortedKeys = derived()  # noqa: RUF009
-    """(webhook, order, delivery): those that are over"""
+    """(webhook, order, delivery) for completed ones"""
     of_webhook: SortedKeys = derived()  # noqa: RUF009
-    """(webhook, order, delivery): all that are remembered"""
+    """(webhook, order, delivery) for all that are kept"""
 
     def __post_init__(self) -> None:
-        """Make the indexes of the records."""
+        """Build the indexes from the records."""
         self.made_at = by_age(self.creations)
         told = [(one.state, id) for id, hook in self.webhooks.items() for one in hook.triggers]
         self.listeners = SortedKeys(told)
@@ -116,14 +118,14 @@ class State(People):
             self._index(one)
 
     def put_webhook(self, told: WebhookSet) -> Iterable[Key]:
-        """Keep a webhook."""
+        """Store a webhook."""
         self.webhooks[told.webhook_id] = told
         yield "webhooks", told.webhook_id
         for one in told.triggers:
             self.listeners.add(one.state, told.webhook_id)
 
     def drop_webhook(self, id: int) -> Iterable[Key]:
-        """Forget a webhook, with all its deliveries."""
+        """Forget a webhook and all its deliveries."""
         for one in self.webhooks.pop(id).triggers:
             self.listeners.discard(one.state, id)
         yield "webhooks", id
@@ -133,20 +135,20 @@ class State(People):
             yield from self.drop_owed(delivery_id)
 
     def put_owed(self, made: Owed) -> Iterable[Key]:
-        """Keep something that no delivery was decided for yet."""
+        """Store an event whose delivery is not decided yet."""
         self.owed[made.delivery_id] = made
         self.owed_to.add(made.webhook_id, made.delivery_id)
         yield "owed", made.delivery_id
 
     def drop_owed(self, id: str) -> Iterable[Key]:
-        """Forget it, where it is known."""
+        """Forget it, if it is known."""
         known = self.owed.pop(id, None)
         if known is not None:
             self.owed_to.discard(known.webhook_id, id)
             yield "owed", id
 
     def put_delivery(self, changed: Delivery) -> Iterable[Key]:
-        """Keep a delivery."""
+        """Store a delivery."""
         id = changed.told.delivery_id
         known = self.deliveries.get(id)
         if known is not None:
@@ -176,6 +178,6 @@ class State(People):
             self.waiting.discard(webhook_id, one.next_at, one.order, id)
 
     def next_of(self, webhook_id: int) -> Delivery | None:
-        """What a webhook is to be told next; the time for it may not have come."""
+        """A webhook's next delivery, which may not be due yet."""
         found = self.waiting.first(webhook_id)
         return self.deliveries[found[-1]] if found is not None else None

@@ -128,8 +128,9 @@ def die_with(parent: int) -> None:
 
 
 def _close_all_but(kept_descriptor: int) -> None:
-    """Close inherited descriptors, including the pipe that reports a start to the shim, which waits for its
-    end.
+    """Close inherited descriptors, including the pipe by which a start is reported.
+
+    The shim waits for its end.
     """
     for name in os.listdir("/proc/self/fd"):
         if (fd := int(name)) > 2 and fd != kept_descriptor:

@@ -1,4 +1,4 @@
-"""Reports in chunks of columns, instead of a row each; what reports there are is taken along."""
+"""Stores reports in chunks of columns instead of one row each, and converts existing reports."""
 
 import hashlib
 from collections.abc import Iterator
@@ -86,10 +86,12 @@ def _table(name: str, columns: str) -> Any:
 
 
 def _take_along(connection: sa.Connection) -> None:
-    """Strand by strand, as far as one read goes; a strand that goes on in the next keeps its name."""
+    """Read strand by strand, in parts. A strand that continues in the next part keeps its name."""
     strands: dict[tuple[Any, ...], int] = {}
     for rows in _reads(connection):
-        validations = [{name: row[name] for name in VALIDATIONS.split()} for row in rows if row["kind"] == "validation"]
+        validations = [
+            {name: row[name] for name in VALIDATIONS.split()} for row in rows if row["kind"] == "validation"
+        ]
         if validations:
             connection.execute(sa.insert(_table("validations", VALIDATIONS)), validations)
         found: dict[tuple[int, bool], list[tuple[Any, dict[str, Any]]]] = {}
@@ -113,7 +115,9 @@ def _reads(connection: sa.Connection) -> Iterator[list[Any]]:
         yield rows
 
 
-def _strand(connection: sa.Connection, known: dict[tuple[Any, ...], int], row: Any, metrics: list[str]) -> int:
+def _strand(
+    connection: sa.Connection, known: dict[tuple[Any, ...], int], row: Any, metrics: list[str]
+) -> int:
     names = msgspec.json.encode(metrics)
     key = (row["trial_id"], row["run"], row["kind"], False, hashlib.blake2b(names, digest_size=16).digest())
     if key not in known:

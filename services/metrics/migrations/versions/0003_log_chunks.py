@@ -1,4 +1,4 @@
-"""Log lines in packed chunks instead of rows; what lines there are is taken along."""
+"""Stores log lines in packed chunks instead of rows, and converts existing lines."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -48,7 +48,7 @@ def upgrade() -> None:
 
 
 def _take_along(connection: sa.Connection) -> None:
-    """LOGS is kept for a while only, so the lines cannot all be read from there again."""
+    """Convert the rows. LOGS is kept only for a while, so not all lines could be read from it again."""
     lines = sa.table("lines", *map(sa.column, ("id", "task_id", "allocation_id", "worker_id", "at", "level")))
     for name in ("rank", "source", "stdtype", "text"):
         lines.append_column(sa.column(name))
@@ -59,7 +59,7 @@ def _take_along(connection: sa.Connection) -> None:
         if not rows:
             return
         last = rows[-1]["id"]
-        # A batch lies wholly in one read, or is written in two parts.
+        # A batch is read as a whole, or written in two parts.
         _write(connection, rows)
 
 

@@ -1,4 +1,4 @@
-"""Decisions that are not stated yet as records of their own, and indexes for what is deleted."""
+"""Stores decisions that are not in CONTROL yet as records of their own, and adds indexes for deletions."""
 
 import json
 
@@ -23,7 +23,7 @@ def downgrade() -> None:
 
 
 def _take_along(connection: sa.Connection) -> None:
-    """REPORTS is kept for a while only, so the reports cannot all be judged again."""
+    """Convert the snapshot. REPORTS is kept only for a while, so not all reports could be judged again."""
     S = SNAPSHOTS.c
     trials = sa.select(S.owner, S.id, S.body).where(S.owner == "metrics", S.kind == "trials")
     found = []

@@ -1,11 +1,11 @@
-"""Total batches of trials whose workers' samples, which count seconds, had been taken for batches."""
+"""Recomputes the total batches of trials whose workers' samples, in seconds, had been counted as batches."""
 
 from alembic import op
 
 revision = "0006"
 down_revision = "0005"
 
-# Where retention has dropped all reports of the training nothing better is known than what is there.
+# If retention has dropped all training reports, the existing value is the best available.
 COUNT_ANEW = """
 UPDATE trials SET total_batches = counted.steps FROM (
     SELECT strands.trial_id AS id, MAX(chunks.last_steps) AS steps FROM chunks
@@ -22,4 +22,4 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Releases before this one count on from what is here."""
+    """Earlier releases continue from the existing values."""
