@@ -229,10 +229,7 @@ class Worker:
                 await run.kill(self._runs.without_slots())
 
     async def _insist(self) -> None:
-        """Register again if no orders answer.
-
-        When several workers claim an id at once, one may be passed over.
-        """
+        """Register again if no orders answer. Of several workers that claim an id, one may be passed over."""
         while True:
             session = self._presence.session
             await asyncio.sleep(ANSWERED_S)

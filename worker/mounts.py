@@ -35,8 +35,7 @@ def with_container_paths(
 def container_paths(
     info_dir: Path, storage: Mapping[str, Any], account: Account | None = None, *, make: bool = True
 ) -> list[tuple[Path, Path]]:
-    """Each folder and its path in a container. Both are created with the rights of the account that uses
-    them.
+    """Each folder and its path in a container. Both are created with the rights of their user.
 
     `make`: whether the storage directory may be created. Raises `CannotMount`.
     """

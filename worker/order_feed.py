@@ -71,8 +71,7 @@ class Hearing:
             await self._connection.publish(batch.reply, b"+ACK")
 
     async def is_newest(self, sequence: int) -> bool:
-        """Whether orders with this sequence number are the newest; 0 stands for none. Asks until it gets an
-        answer.
+        """Whether orders with this sequence number are the newest; 0 stands for none. Retries until answered.
 
         Only the leader of the stream is sure to have the newest message. So this sends a message that the
         leader always refuses; the first reason that it gives is the answer.

@@ -25,9 +25,7 @@ from worker import process
 NOTES_BYTES = 1024
 POSITION_BYTES = 48
 LONGEST_REASON = 150
-"""Maximum number of characters that are recorded, so that they fit the reserved space however JSON escapes
-them.
-"""
+"""Maximum length of a recorded reason, in characters: it fits the reserved space however JSON escapes it."""
 
 log = structlog.get_logger()
 

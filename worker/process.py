@@ -68,10 +68,7 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     lost_lines: int = 0
     """Number of output lines that could not be written to disk."""
     lost: bool = False
-    """It ended because its host lost contact to the cluster, or its shim was gone after a restart.
-
-    Not a failure.
-    """
+    """Whether it ended without failing: its host lost contact to the cluster, or its shim was found gone."""
     at: float = 0.0
     """Seconds since the epoch."""
 
@@ -89,10 +86,7 @@ class Fence(msgspec.Struct, frozen=True):
 
 
 class RunAs(msgspec.Struct, frozen=True):
-    """The user that a command runs as.
-
-    No other groups, no way to gain rights, and none of the worker's rights.
-    """
+    """The user that a command runs as: no other groups, no rights of the worker, no way to gain rights."""
 
     uid: int
     gid: int

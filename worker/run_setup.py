@@ -271,8 +271,7 @@ class Preparer:
         return mint_trial(signing.seed, signing.account, trial_id, valid_s=valid_s)
 
     def renew(self, run_dir: Path, briefing: orders.Briefing) -> None:
-        """Give a running task the current CA certificates, and a script new credentials before the old ones
-        expire.
+        """Give a running task the current CA certificates, and a script new credentials in time.
 
         Raises `OSError`.
         """

@@ -54,16 +54,12 @@ class WorkerSettings(ReachSettings):
     Empty: this host's address on the route to the broker.
     """
     worker_signing: Path | None = None
-    """JSON file with `account` and `seed`: the key with which a worker creates its own credentials, under its
-    id.
+    """JSON file with `account` and `seed`: the key with which a worker creates credentials for its own id.
 
     Used if `nats_credentials` names none. Anyone who has this key can impersonate any worker.
     """
     script_credentials_s: float = 86400.0
-    """Lifetime of a script's credentials in seconds; they are renewed at half of it. 0.
-
-    They do not expire.
-    """
+    """Lifetime of a script's credentials in seconds; renewed at half of it. 0: they do not expire."""
     trial_signing: Path | None = None
     """JSON file with `account` and `seed`: the key that signs credentials for scripts. None: no accounts."""
     sealing_key: Path | None = None

@@ -18,12 +18,11 @@ _WITH_HOOK_SH = 'set -ex; . ./startup-hook.sh; { set +ex; } 2>/dev/null; exec "$
 
 
 def with_hook(argv: Sequence[str], shell: str = "bash") -> list[str]:
-    """The command line that runs `startup-hook.sh` of its working directory and then the command, in one
-    shell.
+    """The command line that runs the working directory's `startup-hook.sh` and then the command.
 
-    Variables that the hook exports reach the command. A failing line of the hook ends the task, and its lines
-    are shown in the log. `shell` is bash, or a plain sh if there is no bash; with sh the hook must leave the
-    positional parameters alone.
+    Both run in one shell, so variables that the hook exports reach the command. A failing line of the hook
+    ends the task, and its lines are shown in the log. `shell` is bash, or a plain sh if there is no bash;
+    with sh the hook must leave the positional parameters alone.
     """
     is_bash = shell.rpartition("/")[2] == "bash"
     return [shell, "-c", _WITH_HOOK_BASH if is_bash else _WITH_HOOK_SH, HOOK, *argv]

@@ -42,9 +42,7 @@ OF_ORDERS = (EXPECTED, f"{EXPECTED}-Subject", "Nats-Rollup")
 OF_ALL = ("Nats-Msg-Id", trace_context.HEADER)
 LONGEST = 256
 SHUT_S = 1.0
-"""How long a worker that sent another worker's lines is ignored, in seconds, since each case costs a log
-lookup.
-"""
+"""How long a worker that sent another worker's lines is ignored, in seconds: each case costs a lookup."""
 
 log = structlog.get_logger()
 

@@ -75,9 +75,7 @@ class Relay:
         self._lead = asyncio.Event()
         self.feed: Feed | None = None
         self.position = 0
-        """The position in WITNESS up to which everything is admitted or refused, as far as this replica
-        knows.
-        """
+        """The position in WITNESS up to which this replica knows everything to be admitted or refused."""
         self._fence = 0
         """Position in CONTROL of this replica's newest decision."""
         self._stated = 0
@@ -228,8 +226,10 @@ class Relay:
         return found
 
     async def _check_newest(self, found: Admitted, ahead: Sequence[Draft]) -> None:
-        """Only the intake writes to these subjects, so the newest message now is still the newest when this
-        is stored.
+        """Raise `NotAdmitted` unless the fact replaces the newest message on its subject.
+
+        Only the intake writes to these subjects, so what is newest now is still newest when the fact is
+        stored.
         """
         subject = found.draft.subject
         last = await self._journal.last(subject)
@@ -240,7 +240,7 @@ class Relay:
         return _now() - self._decided_at
 
     async def _state(self) -> None:
-        """Append a decision if there is progress that none covers, and remove what was admitted from WITNESS."""
+        """Append a decision if it would state progress, and remove what was admitted from WITNESS."""
         if self.position > self._stated or self._since_decision() > RENEW_EVERY_S:
             await self._decide(self.position)
         if self.position > self._forgotten:

@@ -16,10 +16,7 @@ AT_ONCE = 500
 
 
 class Settle(msgspec.Struct, frozen=True, tag="settle"):
-    """Sent by the monitor beside the service.
-
-    All reports stored before these trials' ends have been folded.
-    """
+    """Sent by the monitor beside the service when all reports before these trials' ends are folded."""
 
     trial_ids: tuple[int, ...]
     user: str = "metrics"
@@ -49,10 +46,7 @@ def trim(state: State, command: Trim, call: Call) -> Ruling:
 
 
 class Drop(msgspec.Struct, frozen=True, tag="drop"):
-    """Sent by the monitor beside the service.
-
-    Reports of these trials up to a position of REPORTS are too old.
-    """
+    """Sent by the monitor beside the service when reports up to a position of REPORTS are too old."""
 
     trial_ids: tuple[int, ...]
     through: int

@@ -16,7 +16,4 @@ class MetricsSettings(ServiceSettings):
     log_keep_days: float = 0.0
     """Log lines are deleted when they are this many days old; 0: never."""
     log_keep_mib: int = 0
-    """The oldest log lines are deleted when all of them together exceed this size as stored, in MiB; 0.
-
-    Never.
-    """
+    """The oldest log lines are deleted when all together exceed this size as stored, in MiB; 0: never."""

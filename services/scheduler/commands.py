@@ -52,9 +52,7 @@ def report_silence(state: State, command: ReportSilence, call: Call) -> Ruling:
 
 
 class GiveUp(msgspec.Struct, frozen=True, tag="give_up"):
-    """Sent by the same monitor: the host of a lost worker has had enough time to end its part of an
-    allocation.
-    """
+    """Sent by the same monitor once a lost worker's host has had time to end its part of an allocation."""
 
     allocation_id: str
     worker_id: str

@@ -26,9 +26,7 @@ LOOK_EVERY_S = 1.0
 GRACE_S = 5.0
 """Time that a host may need to end what it runs after it has learned that it must, in seconds."""
 PATIENCE_S = 5.0
-"""A report that was not ruled on within this time is outdated, as is a fold that is further behind, in
-seconds.
-"""
+"""A report that was not ruled on within this time is outdated, as is a fold further behind, in seconds."""
 
 
 class Watch:
@@ -72,10 +70,10 @@ class Watch:
         yield Reading("heartbeat_age_seconds", "Time since the last heartbeat", ("worker",), ages)
 
     def silent(self, state: State) -> list[ReportSilence]:
-        """Return reports on workers that should be here and have gone silent. Call this only when no
-        heartbeat is pending.
+        """Return reports on workers that should be here and are silent.
 
-        No worker counts as silent before this monitor has listened without a gap for as long as its patience.
+        Call this when no heartbeat is pending. No worker counts as silent before this monitor has listened
+        without a gap for as long as its patience.
         """
         now = since_boot()
         self._listening.look(now)
@@ -105,9 +103,7 @@ class Watch:
         ]
 
     def unknown(self, state: State) -> list[tuple[str, str]]:
-        """Workers that have sent heartbeats for longer than registering takes but never registered, with
-        their sessions.
-        """
+        """Workers that never registered although they send heartbeats for long enough; and their sessions."""
         now = since_boot()
         heard = {
             (id, session): self._unknown_since.get((id, session), now)

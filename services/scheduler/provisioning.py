@@ -66,9 +66,7 @@ def _worker(one: Provisioned) -> dict[str, Any]:
 
 
 def supply_of(state: State, pool: str) -> str:
-    """The state of a pool's provisioning in one sentence, for users whose tasks wait in it; "" if it has
-    none.
-    """
+    """The state of a pool's provisioning in one sentence, for users whose tasks wait; "" if it has none."""
     settings = state.pools[pool].settings if pool in state.pools else None
     if settings is None or settings.provider is None:
         return ""

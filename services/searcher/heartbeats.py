@@ -57,8 +57,7 @@ class Watch:
             self._new[int(trial_id)] = int(run)
 
     def silent(self, state: State, at: float) -> list[ReportScriptSilent]:
-        """Runs that are waited for and have been silent for longer than their patience. Call this at every
-        look.
+        """Runs that are waited for and were silent for longer than their patience. Call this at every look.
 
         `at` is the time of day: a run is never reported before the due time in the log.
         """

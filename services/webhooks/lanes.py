@@ -30,10 +30,7 @@ PATIENCE_S = 5.0
 FIRST_REST_S = 1.0
 LONGEST_REST_S = 60.0
 LONGEST_WAIT_S = 60.0
-"""Maximum time between two looks, in seconds.
-
-If the host's clock is set, a distant due time may have come.
-"""
+"""Maximum time between two looks, in seconds: a changed host clock can make a distant time due."""
 Open = Callable[[str], str]
 """Decrypts a sealed text. Raises `CannotOpen`."""
 log = structlog.get_logger()

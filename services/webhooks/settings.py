@@ -15,9 +15,6 @@ class Settings(ServiceSettings):
     sealing_key: Path | None = None
     """File with the key of the secrets in the log, the same as the gateway's."""
     reachable: str = ""
-    """Destinations permitted in addition to public addresses, separated by commas.
-
-    Networks and `host[:port]`.
-    """
+    """Permitted destinations besides public addresses, separated by commas: networks and `host[:port]`."""
     public_url: str = ""
     """Address of the cluster's web UI, for links in messages. Empty: no links."""

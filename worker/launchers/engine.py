@@ -98,10 +98,7 @@ class Engine(Protocol):
         ...
 
     def list_command(self, label: str) -> list[str]:
-        """The command that prints the names of all containers with a label, one per line.
-
-        Empty if impossible.
-        """
+        """The command that prints all containers with a label, one name per line; empty if impossible."""
         ...
 
     def secrets(self, container: Container) -> dict[str, str]:

@@ -46,10 +46,7 @@ class Command:
         run_as: dict[str, Any] | None = None,
         become: Callable[..., NoReturn] | None = None,
     ) -> None:
-        """`become` turns the child into the command and raises `Became` in it.
-
-        The default executes the command.
-        """
+        """`become` turns the child into the command and raises `Became` in it. The default executes it."""
         self.status: int | None = None
         """As returned by waitpid; None while the command runs."""
         self.left_over = 0

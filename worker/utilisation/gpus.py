@@ -28,11 +28,11 @@ class Gpus:
         self._nvml = nvml
 
     def sample(self, worker_id: str, uuids: Collection[str], names: Mapping[int, str]) -> dict[str, float]:
-        """Return `gpu_percent.WORKER.0` and `gpu_memory_gb.WORKER.0` per GPU, `gpu_memory_gb.rank0` per
-        process.
+        """Return the use and memory of GPUs by name.
 
-        GPUs are numbered in the order of `uuids`, those that the run holds. A GPU that does not answer is
-        left out.
+        The names are `gpu_percent.WORKER.0` and `gpu_memory_gb.WORKER.0` for GPUs, and `gpu_memory_gb.rank0`
+        for processes. GPUs are numbered in the order of `uuids`, those that the run holds. A GPU that does
+        not answer is left out.
         """
         figures = dict[str, float]()
         if self._nvml is None:

@@ -349,7 +349,7 @@ class State(People):
     def those(self, experiment_id: int, *kinds: str) -> Iterator[Checkpoint]:
         """The checkpoints of an experiment with these standings, oldest first within each.
 
-        All without `kinds`.
+        Without `kinds`, all of them.
         """
         if experiment_id not in self.experiments:
             return iter(())

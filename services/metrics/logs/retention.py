@@ -32,9 +32,7 @@ def too_old(connection: sa.Connection, before: float, now: float) -> int:
 
 
 def too_many(connection: sa.Connection, most: int) -> int:
-    """The position of LOGS up to which lines must be removed so that the rest takes at most `most` bytes as
-    stored.
-    """
+    """The position of LOGS up to which lines must go so that the rest takes at most `most` stored bytes."""
     if (connection.execute(sa.select(sa.func.sum(C.stored))).scalar() or 0) <= most:
         return 0
     kept = 0

@@ -8,8 +8,9 @@ from det_contracts.reports import LINES_OF_BATCH
 from services.metrics.tables import TABLES
 
 LINES_PER_BATCH = LINES_OF_BATCH
-"""A line's id is its batch's position in LOGS times this, plus its index there, so a rebuild gives the same
-ids.
+"""A line's id is its batch's position in LOGS times this, plus its index there.
+
+So a rebuild gives the same ids.
 """
 
 CHUNKS = sa.Table(

@@ -30,9 +30,9 @@ def tier_of(weight: int) -> int:
 
 
 def merged(weights: Sequence[int]) -> int:
-    """How many of a task's newest chunks are to be merged (oldest first.
+    """How many of a task's newest chunks are to be merged.
 
-    None is full, except perhaps the last).
+    `weights` are oldest first; none is full, except perhaps the last.
     """
     count, total = 1, weights[-1]
     older = list(weights[:-1])

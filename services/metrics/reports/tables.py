@@ -7,8 +7,9 @@ import sqlalchemy as sa
 from services.metrics.tables import TABLES
 
 ROWS_PER_BATCH = 1_000_000
-"""A report's id is its batch's position in REPORTS times this, plus its index there, so a rebuild gives the
-same ids.
+"""A report's id is its batch's position in REPORTS times this, plus its index there.
+
+So a rebuild gives the same ids.
 """
 
 TRIALS = sa.Table(

@@ -107,7 +107,7 @@ class ReportWriter:
     def _archive(self, trial_id: int, archive: Archive) -> None:
         """Archive outdated reports of earlier runs.
 
-        Still readable, no longer counted (REST spec, section 4, rule 2).
+        They stay readable but no longer count (REST spec, section 4, rule 2).
         """
         self.finish()
         older = sa.select(S.id, S.kind).where(S.trial_id == trial_id, S.run < archive.run)

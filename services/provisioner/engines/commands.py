@@ -13,10 +13,7 @@ from services.kit import subprocesses
 from services.provisioner.engines.protocol import EngineAway
 
 PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ")
-"""Environment variables that commands inherit, besides `SLURM_*`.
-
-This process's settings are not for jobs.
-"""
+"""Environment variables passed to commands besides `SLURM_*`. Jobs do not get this process's settings."""
 
 
 class Failed(Exception):

@@ -117,10 +117,7 @@ def _conditions(pod: Pod, type: str, status: str) -> Iterator[str]:
 
 
 def _uncounted(text: str) -> tuple[str, None]:
-    """Why nodes are unsuitable, without their numbers.
-
-    These change all the time, and each change is an event.
-    """
+    """Why nodes are unsuitable, without counts: these change all the time, and each change is an event."""
     head, sep, rest = text.partition(" nodes are available: ")
     if not sep:
         return text, None

@@ -110,14 +110,12 @@ class LettingIn:
         limit: Mapping[str, int],
         used: Mapping[str, int],
     ) -> None:
-        """Start with the slots held by each job (`held`) and the slots granted to and used by each quota
-        holder (`limit`, `used`).
-        """
+        """Start with the slots `held` by each job, and the `limit` and `used` slots of each quota holder."""
         self.found: dict[str, Request] = {}
         """The admitted requests."""
         self.kept: dict[str, list[str]] = {}
-        """Holder of a quota -> requests that its slots are reserved for: the admitted ones, and the gang that
-        waits.
+        """Holder of a quota -> admitted requests that count towards it, and a gang its slots are reserved
+        for.
         """
         self._lines = lines
         self._books = books

@@ -19,9 +19,7 @@ TASKS_KEPT_S = 90 * DAY_S
 WORKERS_KEPT_S = 30 * DAY_S
 """How long an absent worker is kept, in seconds."""
 CLOSED_WORKERS_KEPT_S = 365 * DAY_S
-"""The same for a worker that a person disabled, entirely or in part, so that it is still disabled when it
-returns.
-"""
+"""The same for a worker that a person disabled, even in part, so that it returns disabled, in seconds."""
 DEFAULT_PRIORITY = 42
 DEFAULT_POOL = "default"
 
@@ -119,9 +117,9 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True):
     backfilled: bool = False
     """Whether it was placed ahead of a request of higher priority that did not fit."""
     fence_s: float = 0.0
-    """Its hosts end it after this time without contact, in seconds. 0: never.
+    """Its hosts end it after this time without contact, in seconds.
 
-    Lost parts then count as over at once.
+    0: never; lost parts then count as over at once.
     """
     stop: Stop = ""
     """What the searcher wants it to do."""
@@ -131,10 +129,7 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True):
     late: bool = False
     """It did not exit in time after it was asked to, or it was idle for too long."""
     idle_s: float = 0.0
-    """How long it may stay idle, in seconds, while it reports that nobody uses it. 0.
-
-    It is used, or does not report.
-    """
+    """How long it may stay idle, in seconds, once it reports that nobody uses it. 0: not reported."""
     killed: str = ""
     """Why it is being killed; "" if it is not."""
     killed_from: int = 0

@@ -192,9 +192,7 @@ class State(Supplies, Bindings):
             yield from self._touch_limited()
 
     def _touch_limited(self) -> Iterable[Key]:
-        """Touch every pool in which quotas limit waiting requests, since a pass over it may decide something
-        new.
-        """
+        """Touch every pool in which limited requests wait, since a pass over it may decide something new."""
         for name in self.index.limited():
             yield "pools", name
 

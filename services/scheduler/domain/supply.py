@@ -9,7 +9,9 @@ import msgspec
 from det_contracts.events.scheduler import Phase
 
 Standing = Literal["over", "released", "failing", "taken", "idle", "spare"]
-"""In order: nothing is left of it; it is being given back; it must be given back; it has work or may receive
+"""The standing of a requested worker in its pool.
+
+In order: nothing is left of it; it is being given back; it must be given back; it has work or may receive
 none; it could take work (or will when it is up) and has been idle for long; the same, but not for long.
 """
 SPARE: tuple[Standing, ...] = ("idle", "spare")

@@ -36,10 +36,7 @@ class Book:
         """Slots and zero-slot places in use, by agent, including agents that have gone."""
         self.quiet = Quiet()
         self.impossible: dict[Size, bool] = {}
-        """Sizes that the agents could not serve even when idle.
-
-        Computed and cached by `capacity.impossible`.
-        """
+        """Sizes that the agents could not serve even when idle: a cache of `capacity.is_impossible`."""
 
     @property
     def settings(self) -> PoolSettings:
@@ -226,9 +223,7 @@ def room_of(book: Book, group: str) -> int | None:
 
 
 def may_yield(book: Book, running: Running) -> bool:
-    """Whether asking the run to exit is allowed, is new, and frees slots for others, which only open agents
-    do.
-    """
+    """Whether asking the run to exit is allowed, is new, and frees slots, which only open agents do."""
     if not running.request.preemptible or running.leaving:
         return False
     agents = (book.agents.get(share.agent_id) for share in running.shares)

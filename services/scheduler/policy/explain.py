@@ -98,8 +98,7 @@ class Explainer:
         return "It fits, and is placed when those that were asked to leave have left."
 
     def _line(self, request: Request) -> _Line | None:
-        """The requests that must be served in order, including this one; None if the policy has no such
-        order.
+        """The requests that must be served in order, including this one; None without such an order.
 
         Under the priority policy these are the requests of the same kind that are not at their limit; under
         round robin, all requests of its group.

@@ -52,9 +52,9 @@ class JobInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def initial_position(submitted_at: float) -> Decimal:
-    """A job's position until it is moved, and again when its priority is set.
+    """A job's initial position, which it also gets when its priority is set.
 
-    Its submission time in microseconds.
+    It is the submission time in microseconds.
     """
     return Decimal(int(submitted_at * 1_000_000))
 

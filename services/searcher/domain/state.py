@@ -303,10 +303,7 @@ class State(People, Bindings):
         return chain(self.standing.scan(known.id, here, after=after[1]), *rest)
 
     def trials_of(self, experiment_id: int, *kinds: str) -> Iterator[Trial]:
-        """The trials of an experiment with these standings, by id within each.
-
-        All trials if none is given.
-        """
+        """The trials of an experiment with these standings, by id within each. All without `kinds`."""
         keys: list[tuple[Any, ...]] = [(experiment_id, kind) for kind in kinds] or [(experiment_id,)]
         return (self.trials[id] for key in keys for id in self.standing.ids(*key))
 

@@ -139,6 +139,4 @@ class Method(Protocol):
         """The trial is over."""
 
     def progress(self, units: Table[float], finished: int) -> float:
-        """Progress, 0 to 1, from the units that open trials have trained and the number of valid ended
-        trials.
-        """
+        """Progress, 0 to 1, from the units trained by open trials and the number of valid ended trials."""

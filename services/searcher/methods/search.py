@@ -1,7 +1,4 @@
-"""The wrapper around every method.
-
-State common to all searches, and when a search ends (searchers spec, 1.3).
-"""
+"""The wrapper around every method, with the state and the end of a search (searchers spec, 1.3)."""
 
 from __future__ import annotations
 

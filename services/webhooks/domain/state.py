@@ -20,9 +20,7 @@ MOST_TRIES = 10
 REMEMBERED = 100
 """Number of completed deliveries that are kept for each webhook."""
 MOST_WAITING = 1000
-"""Maximum number of waiting deliveries per webhook, which limits the cost of a receiver that is gone for
-good.
-"""
+"""Maximum number of waiting deliveries per webhook: limits the cost of a receiver that never returns."""
 
 
 class Experiment(msgspec.Struct, frozen=True, kw_only=True):

@@ -68,10 +68,7 @@ def held(folders: Sequence[str]) -> list[str]:
 
 
 def added_by_shell(given: Mapping[str, str]) -> dict[str, str | None]:
-    """The changes that an intermediate shell made to the environment.
-
-    Its own folder is represented by `CWD`.
-    """
+    """The changes that an intermediate shell made to the environment. `CWD` stands for its own folder."""
     own = {"STEADFAST_TEMPLATE", "PYTHONPATH"}
     here = os.getcwd()
     set_variables = {

@@ -128,10 +128,7 @@ def die_with(parent: int) -> None:
 
 
 def _close_all_but(kept_descriptor: int) -> None:
-    """Close inherited descriptors, including the pipe by which a start is reported.
-
-    The shim waits for its end.
-    """
+    """Close inherited descriptors. The shim waits for the end of one, by which a start is reported."""
     for name in os.listdir("/proc/self/fd"):
         if (fd := int(name)) > 2 and fd != kept_descriptor:
             # The descriptor that listed the others is already closed.
@@ -148,10 +145,7 @@ class Server:
         self._listening = listening
         self._begin = begin
         self._starters: dict[int, tuple[socket.socket, int, int]] = {}
-        """By the descriptor of the connection and by that of the process.
-
-        Connection, process id, process descriptor.
-        """
+        """Connection, process id and process descriptor, by each of the two descriptors."""
         self._poll = select.poll()
         self._poll.register(listening, select.POLLIN)
 
