@@ -174,7 +174,7 @@ class Worker:
         for task in self._runs.tasks:
             task.cancel()
         if any(run.fenced and not run.done.is_set() for run in self._runs.running.values()):
-            log.warning("worker.leaves_unsaid", reason="runs that must be over first are not")
+            log.warning("worker.leaves_unsaid", reason="fenced runs have not ended")
             return
         await self._presence.leave()
 

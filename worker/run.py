@@ -69,7 +69,7 @@ class Run:
         self._shipper = Shipper(journal, assigned.task_id, assigned.allocation_id, worker)
         self._turn = turn
         self._nursery = nursery
-        self._wanted: Wanted | Cold = Cold("it was laid out by an earlier process of the worker")
+        self._wanted: Wanted | Cold = Cold("it was prepared by an earlier worker process")
         self._kill_ordered = asyncio.Event()
         self._kill_sent = False
         if order.killed:
@@ -152,7 +152,7 @@ class Run:
             await self._wait_for_turn()
             if not self.order.killed and not (self.folder / "spec.json").exists():
                 if self.order.briefing is None:
-                    raise CannotPrepare("an earlier version of the worker did not keep what to run")
+                    raise CannotPrepare("an earlier version of the worker did not record what to run")
                 briefing = share_of(self._worker, self.order.briefing)
                 prepare, position = self._preparer.prepare, self.order.position
                 self._wanted, notices = await asyncio.to_thread(

@@ -24,7 +24,7 @@ from worker.warm.nursery import Nursery
 if TYPE_CHECKING:
     from services.kit.spans import Tracer
 
-OVER = "for the cluster it is over"
+OVER = "it is over as far as the cluster knows"
 NEVER_HAPPENED = "the cluster's log was restored from a copy that is older than this run"
 
 log = structlog.get_logger()

@@ -19,7 +19,7 @@ def main() -> None:
     """Wait until the worker is idle or the timeout has passed."""
     parser = argparse.ArgumentParser(prog="python -m worker.until_idle")
     parser.add_argument("home", type=Path, help="STEADFAST_WORKER_HOME of the worker")
-    parser.add_argument("seconds", type=float, help="longest that is waited")
+    parser.add_argument("seconds", type=float, help="maximum time to wait")
     args = parser.parse_args()
     until = time.monotonic() + args.seconds
     while time.monotonic() < until and any(not order.over for order in Orders(args.home).all()):

@@ -66,7 +66,7 @@ def _not_needed(state: State, experiment_id: int, uuids: Sequence[str]) -> None:
         other = state.experiments[id]
         if not other.ended and other.source in wanted:
             raise precondition(
-                f"checkpoint {other.source} is what experiment {other.id} starts from, which has not ended"
+                f"experiment {other.id}, which has not ended, starts from checkpoint {other.source}"
             )
 
 
@@ -85,7 +85,7 @@ def list_files(state: State, command: ListFiles, call: Call) -> Ruling:
     known = _checkpoint(state, command.uuid)
     task = state.deletions.get(command.task_id)
     if task is None or command.uuid not in task.uuids:
-        raise precondition(f"task {command.task_id} has nothing to do with checkpoint {command.uuid}")
+        raise precondition(f"task {command.task_id} does not delete checkpoint {command.uuid}")
     if known.resources == command.resources:
         return Ruling()
     return Ruling([FilesListed(command.uuid, command.resources, f"seen by task {command.task_id}")])
@@ -129,7 +129,7 @@ def _check_name(state: State, id: int, name: str) -> None:
     if name.strip().isdecimal():
         raise invalid(f"a model's name must not be a number such as '{name}': those are ids")
     if state.names.get(name, id) != id:
-        raise Refused(Problem("already_exists", f"there is a model of the name '{name}'"))
+        raise Refused(Problem("already_exists", f"there is already a model named '{name}'"))
 
 
 def remove_model(state: State, command: RemoveModel, call: Call) -> Ruling:

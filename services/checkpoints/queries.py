@@ -34,7 +34,7 @@ def _chosen(state: State, query: Checkpoints) -> Iterable[Checkpoint]:
         return state.stored_by(query.trial_id)
     if query.experiment_id is not None:
         return state.those(query.experiment_id)
-    raise invalid("which checkpoints? name uuids, a trial or an experiment; the list of all is the gateway's")
+    raise invalid("name uuids, a trial or an experiment: only the gateway lists all checkpoints")
 
 
 def _row(state: State, checkpoint: Checkpoint) -> dict[str, Any]:

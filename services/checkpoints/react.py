@@ -74,7 +74,7 @@ def _empty(state: State, experiment: Experiment) -> Sequence[Any]:
     stored = next(state.those(experiment.id), None) is not None
     if experiment.ran and not experiment.swept and not stored:
         # Often its storage is unreachable, which is why nothing was ever stored there.
-        reason = "it never had a checkpoint; event files of its trials may be left, as the storage refused"
+        reason = "it never had a checkpoint; event files of its trials may remain, as the storage refused"
         return [checkpoints.ExperimentEmptied(experiment.id, True, reason)]
     if experiment.ran and not experiment.swept:
         reason = f"the event files of its trials could not be deleted in {TRIES} tries"

@@ -55,7 +55,7 @@ def admit(message: Stored, at: float) -> Admitted:
     """
     sender = _sender(message.subject)
     if len(message.body) > STATED_BYTES or is_too_deep(message.body):
-        raise NotAdmitted("it is too large, or nests too deep")
+        raise NotAdmitted("it is too large or nested too deeply")
     try:
         stated = codec.opened(message.body)
         event = codec.check(stated)
@@ -64,7 +64,7 @@ def admit(message: Stored, at: float) -> Admitted:
     _check_kind(sender, stated, event)
     body = codec.sealed(_sealed(stated, sender, message.position, at))
     if len(body) > STATED_BYTES:
-        raise NotAdmitted(f"it would be {len(body):,} bytes in the log, which takes {STATED_BYTES:,}")
+        raise NotAdmitted(f"it would be {len(body):,} bytes in the log, where the limit is {STATED_BYTES:,}")
     subject = subjects.control(stated.name, sender.id)
     replaces = event.replaces if isinstance(event, worker.WorkerRegistered) else None
     return Admitted(Draft(subject, body, _name(message.position), _trace(message)), replaces)
@@ -79,7 +79,7 @@ def _sender(subject: str) -> Sender:
     match subject.split("."):
         case ["witness", "trial" | "worker" | "rest" as sort, id]:
             return Sender(sort, id)
-    raise NotAdmitted("nobody may speak there")
+    raise NotAdmitted("no sender may publish on this subject")
 
 
 def _check_kind(sender: Sender, stated: Envelope, event: Any) -> None:
@@ -87,9 +87,11 @@ def _check_kind(sender: Sender, stated: Envelope, event: Any) -> None:
         raise NotAdmitted(f"a {sender.sort} may not state {stated.name}")
     if type(event) is Unknown:
         # In the log, every service would skip it forever.
-        raise NotAdmitted(f"{stated.name}, version {stated.version}, is of a newer release than the services")
+        raise NotAdmitted(
+            f"{stated.name}, version {stated.version}, is from a newer release than the services"
+        )
     if codec.subject_of(event) != subjects.control(stated.name, sender.id):
-        raise NotAdmitted(f"this {stated.name} is not about {sender.about} {sender.id}, who states it")
+        raise NotAdmitted(f"this {stated.name} is not about its sender, {sender.about} {sender.id}")
     # For trials, the records themselves have the other limits.
     limits = worker.beyond_limits if sender.sort == "worker" else bounds.beyond_limits
     if beyond := limits(event):

@@ -57,13 +57,13 @@ def head_of(subject: str, body: bytes) -> Head:
     try:
         head = _heads.decode(body)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise NotTheirs(f"these are no log lines: {error}") from None
+        raise NotTheirs(f"the message is not a batch of log lines: {error}") from None
     if head.worker_id != worker:
-        raise NotTheirs(f"worker {worker} may not say lines of worker {head.worker_id[:100]}")
+        raise NotTheirs(f"worker {worker} may not send log lines of worker {head.worker_id[:100]}")
     if head.offset < 0:
-        raise NotTheirs("a worker says where in its spool lines begin")
+        raise NotTheirs("the offset of a worker's log lines must be 0 or more")
     if not all(map(_is_token, (head.task_id, head.allocation_id))) or not _is_plain(head.source):
-        raise NotTheirs("no task, run or source is named so")
+        raise NotTheirs("the name of the task, allocation or source is invalid")
     return head
 
 

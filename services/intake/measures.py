@@ -11,10 +11,10 @@ class IntakeMeasures(Measures):
     def __init__(self, owner: str) -> None:
         super().__init__(owner)
         self._not_admitted = self.counter(
-            "facts_not_admitted", "Messages of scripts and workers that are no fact of their sender", "sender"
+            "facts_not_admitted", "Messages of scripts and workers that were not admitted", "sender"
         )
         self._lines_refused = self.counter(
-            "lines_refused", "Batches of log lines that a worker said of runs that were not placed on it"
+            "lines_refused", "Batches of log lines that a worker sent for runs that were not placed on it"
         )
 
     def lines_refused(self) -> None:

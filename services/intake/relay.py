@@ -234,7 +234,7 @@ class Relay:
         subject = found.draft.subject
         last = await self._journal.last(subject)
         if any(one.subject == subject for one in ahead) or found.replaces != (last.position if last else 0):
-            raise NotAdmitted("another one was admitted since it was stated")
+            raise NotAdmitted("a newer message on its subject was admitted first")
 
     def _since_decision(self) -> float:
         return _now() - self._decided_at

@@ -69,7 +69,7 @@ def engines_of(settings: Settings, file: Path) -> Mapping[str, Engine]:
 def _engine(settings: Settings, pool: Mapping[str, Any], provider: Mapping[str, Any]) -> Engine:
     kind = provider.get("type")
     if kind not in ENGINES:
-        raise LookupError(f"type is {kind!r}: there are {', '.join(ENGINES)}")
+        raise LookupError(f"type is {kind!r}: expected one of {', '.join(ENGINES)}")
     shape, make = ENGINES[str(kind)]
     name = str(pool.get("pool_name") or "")
     if problem := pools_file.problem_of_name(name):

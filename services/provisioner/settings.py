@@ -30,5 +30,7 @@ def checked(settings: Settings) -> Path:
     if settings.pools is None:
         raise BadSettings("STEADFAST_POOLS is not set: it names the file with the resource pools")
     if settings.provisioner_look_s <= 0:
-        raise BadSettings(f"STEADFAST_PROVISIONER_LOOK_S={settings.provisioner_look_s}: more than 0")
+        raise BadSettings(
+            f"STEADFAST_PROVISIONER_LOOK_S={settings.provisioner_look_s}: it must be more than 0"
+        )
     return settings.pools

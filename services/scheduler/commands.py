@@ -47,7 +47,7 @@ def report_silence(state: State, command: ReportSilence, call: Call) -> Ruling:
     worker = state.workers.get(command.worker_id)
     if worker is None or worker.presence != "here" or worker.session != command.session:
         return Ruling()
-    reason = f"no sign of life from worker {worker.id} for {command.silent_s:.0f} s"
+    reason = f"no heartbeat from worker {worker.id} for {command.silent_s:.0f} s"
     return Ruling([scheduler.WorkerLost(worker.id, reason)])
 
 
@@ -66,9 +66,7 @@ def give_up(state: State, command: GiveUp, call: Call) -> Ruling:
     parts = known.members if known is not None else ()
     if not any(m.worker_id == command.worker_id and m.lost and not m.over for m in parts):
         return Ruling()
-    reason = (
-        f"worker {command.worker_id} was lost {command.waited_s:.0f} s ago: its host has ended what it ran"
-    )
+    reason = f"worker {command.worker_id} was lost {command.waited_s:.0f} s ago: its host has ended it by now"
     return Ruling([scheduler.GivenUp(command.allocation_id, command.worker_id, reason)])
 
 
@@ -184,7 +182,7 @@ def state_idle(state: State, command: StateIdle, call: Call) -> Ruling:
     if known is None or known.leaving or known.late or bool(known.idle_s) == command.idle:
         return Ruling()
     if command.within_s <= 0:
-        raise invalid(f"task {command.task_id} has no idle_timeout: nothing follows from being idle")
+        raise invalid(f"task {command.task_id} has no idle_timeout, so reporting it idle has no effect")
     reason = "nobody uses it" if command.idle else "it is used again"
     return Ruling(
         [
@@ -207,7 +205,7 @@ def mark_daemon(state: State, command: MarkDaemon, call: Call) -> Ruling:
     others = [m for m in known.members if m.rank != command.rank and not m.daemon]
     if member.daemon or not others:
         return Ruling()
-    reason = f"part {command.rank} said so"
+    reason = f"requested by part {command.rank}"
     return Ruling([scheduler.DaemonMarked(allocation_id=known.id, rank=command.rank, reason=reason)])
 
 

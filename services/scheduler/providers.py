@@ -53,7 +53,7 @@ def read_provider(at: str, given: Any) -> tuple[Provider | None, list[str]]:
         if name in given:
             fields[field] = seconds(given[name])
             if fields[field] is None:
-                problems.append(f"{at}.{name}: '{given[name]}' is no duration such as 90s, 20m or 1h30m")
+                problems.append(f"{at}.{name}: '{given[name]}' is not a duration such as 90s, 20m or 1h30m")
     if problems:
         return None, problems
     try:

@@ -71,7 +71,7 @@ def _kill_reason(state: State, allocation: Allocation) -> str:
         return describe(cut_off)
     failed = next((m for m in allocation.members if m.over and (m.lost or m.exit_code != 0)), None)
     if failed is not None:
-        return f"another node of it ended first: {describe(failed)}"
+        return f"another of its nodes ended first: {describe(failed)}"
     if all(m.over or m.daemon for m in allocation.members):
         return SERVED
     closed = (_closed(state, m) for m in allocation.members if not m.over)

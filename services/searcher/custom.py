@@ -119,7 +119,7 @@ class _Check:
         if not ids.is_token(id):
             raise invalid(f"request id '{id}' must be letters, digits, '-' and '_'")
         if id in self._created or find_trial(self._state, self._experiment_id, id) is not None:
-            raise Refused(Problem("already_exists", f"trial {id} was created before"))
+            raise Refused(Problem("already_exists", f"trial {id} already exists"))
         self._created.add(id)
 
     def _open(self, id: str) -> None:

@@ -23,8 +23,8 @@ from services.searcher.domain import Experiment, State, Trial
 from services.searcher.domain.state import ENDED, HEARD, LIVE
 from services.searcher.domain.unmanaged import is_lost
 
-SILENT = "nothing was heard of its script for too long"
-AGAIN = "its script is heard again"
+SILENT = "its script was silent for too long"
+AGAIN = "its script sent a heartbeat again"
 
 
 class ReportScriptSilent(msgspec.Struct, frozen=True, tag="report_script_silent"):
@@ -101,7 +101,7 @@ def end_trial(state: State, command: EndTrial, call: Call) -> Ruling:
     if trial.state in TERMINAL and not is_lost(trial):
         if trial.state == command.state:
             return Ruling()
-        raise precondition(f"trial {trial.id} has ended as {trial.state} before")
+        raise precondition(f"trial {trial.id} has already ended as {trial.state}")
     experiment = state.experiments[trial.experiment_id]
     reason = f"its script ended, says {command.user}"
     ended = searcher.TrialEnded(

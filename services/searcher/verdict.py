@@ -45,7 +45,7 @@ def _failed(
     experiment: Experiment, trial: Trial, why: str, permanent: bool
 ) -> searcher.TrialEnded | searcher.RunEnded:
     if permanent:
-        reason = f"{why}; not tried again, since another try would meet the same"
+        reason = f"{why}; not tried again, since another attempt would fail in the same way"
         return _ended(trial, "ERROR", reason, restarts=trial.restarts)
     restarts = trial.restarts + 1
     if restarts > experiment.max_restarts:

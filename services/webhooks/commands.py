@@ -56,7 +56,7 @@ def pause_s(attempt: int, chance: float) -> float:
 def set_webhook(state: State, command: SetWebhook, call: Call) -> Ruling:
     """Create a webhook."""
     if not command.states:
-        raise invalid("a webhook needs at least one trigger: a state of experiments that it is told of")
+        raise invalid("a webhook needs at least one trigger: a state of experiments to report")
     if len(state.webhooks) >= MOST_WEBHOOKS:
         raise Refused(
             Problem("exhausted", f"there are {MOST_WEBHOOKS} webhooks already: delete one that is not needed")

@@ -35,7 +35,7 @@ def test_by_name_and_by_id(registry):
 @pytest.mark.parametrize(
     ("name", "status", "message"),
     [
-        ("digits", 409, "there is a model of the name"),
+        ("digits", 409, "there is already a model named"),
         ("", 400, "needs a name"),
         ("a/b", 400, "without '/'"),
         ("12", 400, "must not be a number"),

@@ -32,7 +32,7 @@ resource_pools:
 """
     with pytest.raises(BadSettings) as caught:
         engines(tmp_path, text)
-    assert "resource_pools[0].provider: type is 'aws': there are " in str(caught.value)
+    assert "resource_pools[0].provider: type is 'aws': expected one of " in str(caught.value)
     assert "resource_pools[1].provider: Object contains unknown field `comand`" in str(caught.value)
     assert "resource_pools[2].provider" in str(caught.value)
 

@@ -114,8 +114,8 @@ def test_work_for_a_trial_that_ended_meanwhile_is_dropped(custom):
     [
         ((TrainTo("x", 5),), "no such trial: x"),
         ((CloseTrial("x"),), "no such trial: x"),
-        ((A, A), "trial a was created before"),
-        ((CreateTrial("old", {}),), "trial old was created before"),
+        ((A, A), "trial a already exists"),
+        ((CreateTrial("old", {}),), "trial old already exists"),
         ((CreateTrial("not a token", {}),), "letters, digits"),
         ((A, TrainTo("a", 0)), "length must be at least 1, not 0"),
         ((A, TrainTo("a", 3), TrainTo("a", 4)), "has an operation that is not completed"),

@@ -74,7 +74,7 @@ def test_a_search_goes_on_without_optuna_and_says_so(searching, monkeypatch):
     for trial in range(1, 5):
         searching.finish(trial)
     last = created(searching.fold.decided)[-1]
-    assert "drawn at random, for optuna could not propose: ImportError('no optuna here')" in last.reason
+    assert "drawn at random, because optuna could not propose: ImportError('no optuna here')" in last.reason
     assert searching.state.experiments[1].state == "ACTIVE"
 
 

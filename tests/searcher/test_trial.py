@@ -153,7 +153,8 @@ def test_what_another_try_would_meet_again_is_not_tried_again(searching):
     (ended,) = of(searcher.TrialEnded, decided)
     assert (ended.state, ended.restarts) == ("ERROR", 0)
     assert (
-        ended.reason == "exit code 1: SyntaxError: x; not tried again, since another try would meet the same"
+        ended.reason
+        == "exit code 1: SyntaxError: x; not tried again, since another attempt would fail in the same way"
     )
 
 

@@ -225,7 +225,7 @@ def test_silence_ends_a_trial(outside):
     assert outside.states() == ("ACTIVE", "ACTIVE")
     decided = outside.pass_time(PATIENCE_S + 1)
     ended = next(e for e in decided if isinstance(e, searcher.TrialEnded))
-    assert (ended.state, ended.reason) == ("ERROR", "nothing was heard of its script for too long")
+    assert (ended.state, ended.reason) == ("ERROR", "its script was silent for too long")
     assert outside.states() == ("ERROR", "ERROR")
 
 
@@ -404,7 +404,7 @@ def test_ended_as_something_else(outside):
     outside.start(outside.trial())
     outside.end()
     outside.end()
-    refused(outside, lambda: outside.end(state="ERROR"), "has ended as COMPLETED before")
+    refused(outside, lambda: outside.end(state="ERROR"), "has already ended as COMPLETED")
 
 
 def test_without_a_length_there_is_no_operation(searching):

@@ -64,9 +64,9 @@ class Apptainer:
         """Reports that containers share the host's network, and which credentials are not used."""
         problems = []
         if container.network != "host":
-            problems.append("apptainer has no networks of its own: the task shares that of its host")
+            problems.append("apptainer has no container networks: the task uses its host's network")
         if container.registry is not None and not container.registry.username:
-            problems.append("of environment.registry_auth apptainer uses `username` and `password` alone")
+            problems.append("apptainer uses only `username` and `password` of environment.registry_auth")
         return problems
 
 
@@ -82,5 +82,5 @@ def reference(image: str) -> str:
 def _bind(mount: Mount) -> str:
     for path in (mount.source, mount.target):
         if ":" in path or "," in path:
-            raise Refused(f"apptainer cannot mount '{path}': a path must have neither ':' nor ','")
+            raise Refused(f"apptainer cannot mount '{path}': a path must not contain ':' or ','")
     return f"{mount.source}:{mount.target}" + (":ro" if mount.read_only else "")

@@ -114,7 +114,7 @@ def not_used(config: Mapping[str, Any], slots: Sequence[Slot], workdir: str) -> 
 def check_image(image: str) -> str:
     """Return the name of an image if it is valid. Raises `Refused`."""
     if not IMAGE.fullmatch(image):
-        raise Refused(f"environment.image: {image!r} is no name of an image")
+        raise Refused(f"environment.image: {image!r} is not a valid image name")
     return image
 
 
@@ -129,7 +129,7 @@ def check_capabilities(wanted: Asked, settings: WorkerSettings) -> None:
             )
     for name in wanted.drop_capabilities:
         if not CAPABILITY.fullmatch(name):
-            raise Refused(f"environment.drop_capabilities: {name!r} is no name of a capability")
+            raise Refused(f"environment.drop_capabilities: {name!r} is not a valid capability name")
 
 
 def check_mount(mount: Mount, settings: WorkerSettings, account: Account | None) -> Mount:

@@ -156,7 +156,7 @@ class Containers:
         try:
             listed = _output(command)
             for name in set(listed.split()) - keep:
-                log.warning("container.removed", name=name, reason="no run of this worker is in it")
+                log.warning("container.removed", name=name, reason="it belongs to no run of this worker")
                 _output(self._engine.end_command(name))
         except (OSError, subprocess.SubprocessError) as error:
             log.error("containers.not_looked_through", launcher=self._engine.name, error=str(error))
@@ -221,4 +221,4 @@ def _unset(names: Sequence[str]) -> list[str]:
 def _devices(wanted: asked.Asked) -> list[str]:
     if not wanted.devices:
         return []
-    return ["resources.devices is not used: only who runs the worker gives devices to containers"]
+    return ["resources.devices is not used: only the worker's operator gives devices to containers"]

@@ -102,7 +102,7 @@ class Nursery:
             self._stir.set()
             return shelf.problem or "no template was ready"
         if both := wanted.importable & template.tops:
-            return f"its code has a module '{min(both)}', and so has what is loaded"
+            return f"its code has a module '{min(both)}', which is already loaded from a package"
         if wanted.is_module and {wanted.main, f"{wanted.main}.__main__"} & template.modules:
             return f"{wanted.main} is loaded already, and would be run twice"
         if await template.start(wanted, run_dir):
@@ -112,7 +112,7 @@ class Nursery:
             shelf.drop()
             shelf.forget()
             self._stir.set()
-        return "its template was no longer fit to use: packages have changed, perhaps"
+        return "its template can no longer be used, perhaps because packages have changed"
 
     async def ended(self, run_dir: Path, wanted: Wanted | Cold) -> None:
         """Record what a run had loaded when it ended; its slot is now idle."""

@@ -166,7 +166,7 @@ async def _reported(control: socket.socket, order: int, process: subprocess.Pope
     except TimeoutError:
         raise NoTemplate(f"it was not ready within {MAKE_S:.0f} s") from None
     except OSError as error:
-        raise NoTemplate(f"nothing is heard of it: {error}") from error
+        raise NoTemplate(f"the connection to it failed: {error}") from error
     finally:
         for stream in streams:
             stream.close()
@@ -175,7 +175,7 @@ async def _reported(control: socket.socket, order: int, process: subprocess.Pope
         raise NoTemplate(report.why, report.culprit)
     if report.pid != process.pid and not os.readlink(f"/proc/{process.pid}/exe").endswith("/dash"):
         # The shim prints and exits as dash would after a command killed by a signal; other shells differ.
-        raise NoTemplate("sh is a shell that stays while its command runs, and not dash")
+        raise NoTemplate("sh is not dash, but a shell that stays while its command runs")
     return report
 
 

@@ -108,7 +108,7 @@ def wanted(argv: Sequence[str], env: Mapping[str, str], cwd: Path, user: str) ->
     is_module = rest[:1] == ["-m"]
     main, *arguments = rest[is_module:] or [""]
     if main.startswith("-") or not (NAME.fullmatch(main) if is_module else _is_script(cwd, main)):
-        return Cold("its entrypoint is no script or module, or gives Python other flags than -u")
+        return Cold("its entrypoint is not a script or module, or passes Python flags other than -u")
     if why := _speaks_against(env, cwd):
         return Cold(why)
     own = shadows.importable(cwd)

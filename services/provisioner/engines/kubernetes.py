@@ -69,9 +69,9 @@ class KubernetesEngine:
         try:
             unknown = [*_unknown(given, msgspec.convert(given, Pod).to_dict(), "pod")]
         except msgspec.ValidationError as error:
-            raise BadSettings(f"kubernetes: the pod that comes of it is none: {error}") from None
+            raise BadSettings(f"kubernetes: the settings do not give a valid pod: {error}") from None
         if unknown:
-            raise BadSettings(f"kubernetes: no fields of Kubernetes: {', '.join(unknown)}")
+            raise BadSettings(f"kubernetes: these are not fields of a pod: {', '.join(unknown)}")
 
     async def look(self) -> Sequence[Seen]:
         """The pods of this pool. Raises `EngineAway`."""
@@ -129,7 +129,7 @@ class KubernetesEngine:
     ) -> AsyncIterator[AsyncClient]:
         """A client whose errors are raised as `EngineAway`; rejections by the API server as `refusal`."""
         if time.monotonic() < self._not_before:
-            raise EngineAway("the API server of Kubernetes has asked to wait")
+            raise EngineAway("the API server of Kubernetes is limiting our requests")
         within_s = within_s or self._settings.request_timeout_s
         try:
             api = self._client()

@@ -71,7 +71,7 @@ class _Counted:
         if not self._requests:
             return ""
         number = int(self._group) if self._group.isdecimal() else 0
-        whose = f"experiment {number}" if number > 0 else "a task of a person's own"
+        whose = f"experiment {number}" if number > 0 else "a user's own task"
         waiting = "1 request waits" if self._requests == 1 else f"at least {self._requests} requests wait"
         return f"{waiting} for {slots} slot{'' if slots == 1 else 's'} that no worker has; first of {whose}"
 

@@ -95,7 +95,7 @@ class Explainer:
         if self._placed:
             ids = list(islice(self._placed, 3))
             return f"The free slots go to {_some(ids, len(self._placed))} in this pass."
-        return "It fits, and is placed when those that were asked to leave have left."
+        return "It fits, and will be placed once the runs that were asked to exit have done so."
 
     def _line(self, request: Request) -> _Line | None:
         """The requests that must be served in order, including this one; None without such an order.
@@ -154,7 +154,7 @@ def _over_limit(book: Book, request: Request) -> str:
 
 def _releases_under_way(decision: Decision, request: Request) -> str:
     leaving = [r.allocation_id for r in decision.release if r.wanted_by == request.allocation_id]
-    return f"It waits for {_some(leaving)} to leave, of lower rank and asked to." if leaving else ""
+    return f"It waits for {_some(leaving)} to exit: lower in rank, and already asked to." if leaving else ""
 
 
 def _taken(book: Book, decision: Decision, request: Request) -> str:
@@ -162,7 +162,7 @@ def _taken(book: Book, decision: Decision, request: Request) -> str:
     if book.pool.fits(request):
         return ""
     if request.slots == 0:
-        return "Every agent runs as many tasks without slots as it may (max_aux_containers_per_agent)."
+        return "Every agent runs its maximum number of tasks without slots (max_aux_containers_per_agent)."
     usable = [agent for agent in book.agents.values() if agent.open]
     empty = [max(0, agent.slots - book.used.get(agent.id, (0, 0))[0]) for agent in usable]
     total, free = sum(agent.slots for agent in usable), sum(empty)

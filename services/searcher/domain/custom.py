@@ -29,7 +29,7 @@ def post(
     """Return the search after a post, and the operations requested."""
     asked = tuple(operations)
     if not isinstance(search.method, CustomSearch):
-        raise TypeError(f"a {type(search.method).__name__} takes no operations from outside")
+        raise TypeError(f"a {type(search.method).__name__} does not accept posted operations")
     method = search.method.answered(triggered_by)
     for operation in asked:
         if isinstance(operation, SetProgress):

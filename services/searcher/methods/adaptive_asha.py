@@ -41,7 +41,7 @@ class Tournament(msgspec.Struct, frozen=True, tag="tournament"):
         for index, bracket in enumerate(self.brackets):
             if request_id in bracket.rung_of:
                 return index
-        raise MethodError(f"trial {request_id} is none of this search")
+        raise MethodError(f"trial {request_id} does not belong to this search")
 
     def trial_created(self, request_id: str) -> tuple[Tournament, list[Operation]]:
         index = self.owner(request_id)

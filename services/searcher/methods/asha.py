@@ -101,5 +101,5 @@ class AshaSearch(msgspec.Struct, frozen=True, tag="async_halving"):
 
     def _known(self, request_id: str) -> str:
         if request_id not in self.rung_of:
-            raise MethodError(f"trial {request_id} is none of this search")
+            raise MethodError(f"trial {request_id} does not belong to this search")
         return request_id

@@ -87,7 +87,7 @@ def step(search: Search, event: Event) -> Step:
     """
     take = _STEPS.get(type(event))
     if take is None:
-        raise MethodError(f"a search is not told of {event!r}")
+        raise MethodError(f"a search does not accept {event!r}")
     id = event.request_id
     if take is not _created and not _is_announced(search, id):
         raise MethodError(f"trial {id} was not announced to this search")

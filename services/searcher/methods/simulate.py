@@ -98,7 +98,7 @@ class _Table:
                 case Shutdown():
                     self.shutdown = operation
                 case _:
-                    raise MethodError(f"{operation!r} is no operation of a search")
+                    raise MethodError(f"{operation!r} is not a search operation")
         if self.shutdown is not None and self._turns:
             raise MethodError(f"the search ended while {len(self._turns)} trials had operations left")
 
@@ -107,7 +107,9 @@ class _Table:
             self._numbers[id] = len(self.lengths)
             self.lengths[id] = ()
             if len(self.lengths) > self._most_trials:
-                raise MethodError(f"the search makes more than {self._most_trials} trials: too many to play")
+                raise MethodError(
+                    f"the search creates more than {self._most_trials} trials: too many to simulate"
+                )
         if id not in self._waiting:
             self._waiting[id] = deque()
             self._turns.append(id)

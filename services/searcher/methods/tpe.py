@@ -68,7 +68,7 @@ class TpeSearch(msgspec.Struct, frozen=True, tag="tpe"):
             hparams = optuna_sampler.propose(self.inner.space, points, self.max_length, seed)
         except Exception as error:
             # One search must not stop the service that runs all of them.
-            return Proposal(drawn, f"drawn at random, for optuna could not propose: {error!r}")
+            return Proposal(drawn, f"drawn at random, because optuna could not propose: {error!r}")
         return Proposal(hparams, f"proposed by TPE from {self.results} results")
 
     def trial_created(self, request_id: str) -> tuple[TpeSearch, list[Operation]]:

@@ -1,4 +1,4 @@
-"""Alembic's entry; the kit runs it on the service's own connection."""
+"""Alembic's entry point. The kit runs it on the service's own connection."""
 
 from services.kit.migrations_env import run
 

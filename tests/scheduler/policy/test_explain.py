@@ -76,7 +76,7 @@ def test_no_zero_slot_tasks_here():
 def test_all_zero_slot_places_taken():
     agents = [Agent(id="a", slots=1, max_zero_slot=1)]
     sentence = why("x", [waits("x", 0)], agents=agents, running=[runs("r", "a", 0)])
-    assert "as many tasks without slots as it may" in sentence
+    assert "its maximum number of tasks without slots" in sentence
 
 
 def test_waits_for_those_asked_to_leave():
@@ -88,7 +88,7 @@ def test_waits_for_those_asked_to_leave():
         groups=HIGH,
         preemption=True,
     )
-    assert sentence.startswith("It waits for low to leave")
+    assert sentence.startswith("It waits for low to exit")
 
 
 def test_slots_are_taken():

@@ -116,7 +116,7 @@ def test_trials_of_others_are_refused(driven):
 def test_a_stranger_is_not_announced_to_brackets(driven, name):
     search = driven(name)
     search.ids.append("x")
-    with pytest.raises(MethodError, match="trial x is none of this search"):
+    with pytest.raises(MethodError, match="trial x does not belong to this search"):
         search.create(-1)
 
 

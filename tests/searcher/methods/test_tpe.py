@@ -136,7 +136,7 @@ def test_a_search_goes_on_at_random_when_optuna_fails(config, monkeypatch):
 
     monkeypatch.setattr(optuna_sampler, "propose", fail)
     played = Played(config("tpe", max_trials=8))
-    assert played.reasons[-1].startswith("drawn at random, for optuna could not propose: ImportError")
+    assert played.reasons[-1].startswith("drawn at random, because optuna could not propose: ImportError")
     assert len(played.hparams) == 8
 
 

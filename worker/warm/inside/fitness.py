@@ -161,10 +161,10 @@ def _probe() -> None:
         os.kill(pid, signal.SIGKILL)
     status = os.waitpid(pid, 0)[1]
     if status:
-        raise Unfit("a fork of it did not come through a computation with what is loaded")
+        raise Unfit("a fork failed a test computation with the loaded packages")
     # Pools that handle forks have ended their threads at the first one.
     if len(_tasks()) > 1:
-        raise Unfit("what is loaded has threads that a fork would not have")
+        raise Unfit("the loaded packages have threads that a fork would lack")
 
 
 def _try_out() -> NoReturn:

@@ -31,7 +31,7 @@ def show(words: Sequence[str], env: Mapping[str, str]) -> None:
     addresses = [field(26), field(27), field(45), field(46), field(47), libc.sbrk(0), field(28)]
     shown = _LAYOUT.pack(*addresses, at, middle, middle, end, 0, 0, -1)
     if libc.prctl(PR_SET_MM, PR_SET_MM_MAP, ctypes.c_char_p(shown), ctypes.c_ulong(len(shown)), 0) != 0:
-        raise OSError(ctypes.get_errno(), "the kernel does not let a process say what it is called")
+        raise OSError(ctypes.get_errno(), "the kernel does not let a process change its command line")
 
 
 def words_of_this_process() -> list[str]:

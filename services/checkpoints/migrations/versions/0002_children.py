@@ -1,4 +1,4 @@
-"""Validations and lists of checkpoints are records and indexes of their own: the snapshot is folded anew from the log."""
+"""Makes validations and checkpoint lists separate records and indexes; the snapshot is rebuilt from the log."""
 
 from alembic import op
 

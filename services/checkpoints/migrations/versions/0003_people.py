@@ -1,4 +1,4 @@
-"""Who there is and whose things are is kept, too: the snapshot is folded anew from the log."""
+"""Adds users and ownership to the state; the snapshot is rebuilt from the log."""
 
 from alembic import op
 

@@ -1,4 +1,4 @@
-"""Records belong to roots, which may lie in the database alone."""
+"""Adds roots for records, so that records can be in the database only."""
 
 from alembic import op
 
@@ -13,4 +13,4 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Releases before this one read the table as it is."""
+    """Earlier releases read the table unchanged."""

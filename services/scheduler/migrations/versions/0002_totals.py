@@ -1,4 +1,4 @@
-"""The highest number of a task is kept: the snapshot is folded anew from the log."""
+"""Adds the highest task number to the state; the snapshot is rebuilt from the log."""
 
 from alembic import op
 

@@ -1,4 +1,4 @@
-"""Which workspace a project is in, and who holds which roles, is kept, too: the snapshot is folded anew."""
+"""Adds project workspaces and role assignments to the state; the snapshot is rebuilt from the log."""
 
 from alembic import op
 

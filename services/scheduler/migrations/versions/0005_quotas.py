@@ -1,4 +1,4 @@
-"""Names of workspaces, and what quotas count, are kept, too: the snapshot is folded anew."""
+"""Adds workspace names and quota usage to the state; the snapshot is rebuilt from the log."""
 
 from alembic import op
 

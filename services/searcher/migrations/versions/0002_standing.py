@@ -1,4 +1,4 @@
-"""Records are found without walking: the snapshot is folded anew from the log."""
+"""Adds indexes of records to the state; the snapshot is rebuilt from the log."""
 
 from alembic import op
 
