@@ -36,9 +36,9 @@ BYTES = 4 * 1024 * 1024
 STATED_EVERY_S = 1.0
 """Maximum time between admitting or refusing a fact and a decision that says so, in seconds."""
 RENEW_EVERY_S = 3600.0
-"""Maximum time between decisions, in seconds.
+"""Maximum time without a decision, in seconds; then an empty one is appended.
 
-An empty one is appended, since the log is never cut behind it (decision 42).
+Old events are removed from the log only up to the newest decision (decision 42).
 """
 FORGET_AFTER = 250
 """Number of admitted facts after which they are removed from WITNESS, at the latest with the next decision.

@@ -9,6 +9,6 @@ from services.webhooks.domain import State
 def directory(state: State) -> Directory:
     """Return the directory that the authorization check uses.
 
-    Webhooks belong to administrators, so it is empty.
+    Webhooks are administrators', so it finds no owner.
     """
     return Directory(state, lambda _, __: None)

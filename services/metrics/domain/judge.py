@@ -91,8 +91,7 @@ class Judge:
             self._refuse(series.group, 0, "its columns have different lengths")
             return
         if not self._is_kept(series.group):
-            # Treated like a metric beyond the names that are kept: it does not fail the script, and is
-            # logged.
+            # Treated like a metric beyond the kept names: the script does not fail, and its log says so.
             self._before += len(series.steps)
             return
         ledger = self._ledger(series.group)

@@ -114,9 +114,7 @@ class LettingIn:
         self.found: dict[str, Request] = {}
         """The admitted requests."""
         self.kept: dict[str, list[str]] = {}
-        """Holder of a quota -> admitted requests that count towards it, and a gang its slots are reserved
-        for.
-        """
+        """Holder of a quota -> requests that get its slots: the admitted ones, and a waiting gang."""
         self._lines = lines
         self._books = books
         self._held = held
