@@ -284,7 +284,7 @@ def test_exit_codes_are_those_of_the_command(cluster, tmp_path, data, entrypoint
     ("old", "new", "told"),
     [
         (f"image: {IMAGE}", "image: 127.0.0.1:9/no/such:1", "image 127.0.0.1:9/no/such:1 cannot be pulled"),
-        (f"image: {IMAGE}", "image: --privileged", "no name of an image"),
+        (f"image: {IMAGE}", "image: --privileged", "not a valid image name"),
         ("host_path: DATA", "host_path: /etc", "outside of what tasks of this worker may mount"),
     ],
 )

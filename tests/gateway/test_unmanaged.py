@@ -179,7 +179,7 @@ def test_a_killed_script_hears_of_it(outside):
     assert outside.get(f"{API}/trials/1")["trial"]["state"] == "STATE_CANCELED"
     assert "is canceled" in patch(outside, 400)
     assert "killed by determined" in outside.refused(400, "POST", f"{API}/trials/1/metrics", report(loss=1))
-    assert "has ended as CANCELED" in patch(outside, 400, state="STATE_COMPLETED")
+    assert "has already ended as CANCELED" in patch(outside, 400, state="STATE_COMPLETED")
     assert outside.journal.streams["REPORTS"] == []
 
 

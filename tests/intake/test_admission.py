@@ -120,7 +120,7 @@ def test_a_fact_may_be_as_large_as_readers_take_and_no_larger():
     recorded, draft = admitted(stored("x" * (WITNESS_BYTES - frame)))
     assert isinstance(recorded.event, trial.CheckpointStored)
     assert len(draft.body) <= STATED_BYTES
-    assert "takes" in refused(stored("x" * (STATED_BYTES - frame)))
+    assert "the limit is" in refused(stored("x" * (STATED_BYTES - frame)))
     assert "too large" in refused(stored("x" * STATED_BYTES))
 
 

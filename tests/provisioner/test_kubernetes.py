@@ -205,7 +205,7 @@ def test_an_api_server_that_asks_to_wait_is_left_alone(make, api):
     with pytest.raises(EngineAway, match="too many requests"):
         asyncio.run(engine.look())
     asked = len(api.requests)
-    with pytest.raises(EngineAway, match="asked to wait"):
+    with pytest.raises(EngineAway, match="is limiting our requests"):
         asyncio.run(engine.look())
     assert len(api.requests) == asked
 

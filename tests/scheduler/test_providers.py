@@ -38,7 +38,7 @@ def test_a_pool_without_a_provider_has_none():
         ({"type": "process", "slurm": {}}, "p.slurm: the type of this pool is process"),
         (
             {"type": "process", "max_idle_agent_period": "soon"},
-            "p.max_idle_agent_period: 'soon' is no duration",
+            "p.max_idle_agent_period: 'soon' is not a duration",
         ),
         ({"type": "process", "min_instances": 3, "max_instances": 2}, "min_instances 3 and max_instances 2"),
         ({"type": "process", "slots_per_instance": -1}, "p.slots_per_instance is -1"),

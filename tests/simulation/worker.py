@@ -337,7 +337,7 @@ class Worker:
         told = {one.allocation_id: one for one in orders.allocations}
         for run in list(self._runs.values()):
             if run.id not in told and run.order.position <= orders.position:
-                self._kill(run, "for the cluster it is over")
+                self._kill(run, "it is over as far as the cluster knows")
                 run.order.over = True
                 self._clear_away(run)
             elif run.id in told and told[run.id].end:

@@ -108,7 +108,7 @@ def test_trials_of_others_are_refused(driven):
     ]:
         with pytest.raises(MethodError, match="trial x was not announced"):
             step(driven(name).search, event)
-    with pytest.raises(MethodError, match="not told of"):
+    with pytest.raises(MethodError, match="does not accept"):
         step(driven("random").search, "activated")
 
 

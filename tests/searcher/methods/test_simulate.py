@@ -68,7 +68,7 @@ def test_odd_endings_are_noticed(config, monkeypatch):
     search, operations = start(config("single"), {}, 1)
     for odd, message in [
         ((), "asks for nothing more"),
-        (("dance",), "'dance' is no operation"),
+        (("dance",), "'dance' is not a search operation"),
         ((*operations, Shutdown(False, False)), "1 trials had operations left"),
     ]:
         monkeypatch.setattr(module, "start", lambda *_, odd=odd: (search, odd))

@@ -124,7 +124,7 @@ def test_apptainer():
     with pytest.raises(Refused, match="cannot mount '/a:b'"):
         apptainer.command(but(mounts=(Mount("/a:b", "/c"),)))
     assert apptainer.unmet(ASKED) == []
-    assert "no networks of its own" in apptainer.unmet(but(network="bridge"))[0]
+    assert "no container networks" in apptainer.unmet(but(network="bridge"))[0]
 
 
 @pytest.mark.parametrize(

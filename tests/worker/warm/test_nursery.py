@@ -188,7 +188,7 @@ def test_switched_off(both):
         ("import os; print(os.getcwd())", "the working directory"),
         (
             "import time, os; os.register_at_fork(after_in_child=lambda: time.sleep(60))",
-            "did not come through",
+            "failed a test computation",
         ),
     ],
 )
