@@ -36,8 +36,7 @@ class WorkerSettings(ReachSettings):
     worker_mount_roots: str = ""
     """Directories, separated by `:`, from which tasks in containers may mount with `bind_mounts`."""
     worker_capabilities: str = ""
-    """Linux capabilities, separated by commas, that tasks in containers may request with `add_capabilities`.
-    """
+    """Linux capabilities, separated by commas, that tasks may request with `add_capabilities`."""
     worker_container_network: str = "host"
     """The network of containers. With any other than `host`, their ports are published on the host."""
     worker_container_options: str = ""

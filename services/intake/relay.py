@@ -41,8 +41,7 @@ RENEW_EVERY_S = 3600.0
 Old events are removed from the log only up to the newest decision (decision 42).
 """
 FORGET_AFTER = 250
-"""Number of admitted facts after which they are removed from WITNESS, at the latest with the next decision.
-"""
+"""Number of admitted facts at which they are removed from WITNESS, at the latest with the next decision."""
 AGAIN_S = 0.2
 AWAY = (*CANNOT_READ, LogError)
 

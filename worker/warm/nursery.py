@@ -22,8 +22,7 @@ MOST_KEPT = 50
 LIVES_S = 3600.0
 LOOK_S = 5.0
 REST = 5.0
-"""After creating a template, wait this multiple of the time it took before another one of that environment.
-"""
+"""After creating a template, wait this many times as long as it took before creating another."""
 MOST_TRIES = 5
 
 log = structlog.get_logger()

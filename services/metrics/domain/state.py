@@ -120,8 +120,7 @@ class Refusal(msgspec.Struct, frozen=True):
     position: int
     reason: str
     number: int = 0
-    """Number of the decision within the trial. 0, like the defaults below, in records of an earlier version.
-    """
+    """Number of the decision within the trial. Records of an earlier version have this and later defaults."""
     run: int = 0
     told: str = ""
     """What the run's script is told."""

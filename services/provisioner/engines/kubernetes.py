@@ -35,8 +35,7 @@ NOT_FOUND, GONE = 404, 410
 NOT_NOW = {401, 408, 409, 410, 429}
 """Status codes, besides 500 and above, that say nothing about what was requested."""
 NO_ANSWER = (ConfigError, httpx2.HTTPError, msgspec.MsgspecError, OSError, LookupError, ValueError)
-"""The API server is unreachable, or something in between (a proxy) answered in its place, in another format.
-"""
+"""The API server is unreachable, or something in between, such as a proxy, answered in another format."""
 
 
 class KubernetesEngine:
