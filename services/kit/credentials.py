@@ -1,11 +1,11 @@
-"""Who may say what on the bus: NATS accounts and user credentials, minted here without further tools.
+"""Who may say what on the bus: NATS accounts and user credentials, minted here without external tools.
 
-One operator, and an account for each kind of actor: within one account a reply subject may be anything, and
-the broker does not look at it. So what scripts and workers reach of the platform are single subjects,
-exported as services; whatever they name as reply subject lies in their own account.
+There is one operator, and one account per kind of actor: within an account a reply subject may be anything,
+because the broker does not check it. Scripts and workers can therefore reach only single subjects of the
+platform, exported as services, and any reply subject they name lies in their own account.
 
-Scripts and workers get users signed by a *scoped* key: whoever holds it can mint users of that scope and
-nothing else, and the broker fills the trial's or the worker's id into its permissions.
+Scripts and workers get users signed by a *scoped* key: its holder can mint users of that scope and nothing
+else, and the broker fills the trial's or worker's id into the permissions.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ FOR_WORKERS = (
     f"{ORDERS_ACTED_ON}.>",
 )
 INTO_STREAMS = ("witness.trial.>", "reports.>", "witness.worker.>", "orders.heard.>")
-"""Those of both that streams take: from the intake's hands where several brokers keep copies of them, as what
-a sender's headers demand of a stream can end it there (`services/intake/edge.py`)."""
+"""Subjects of both kinds of actor that streams store. With replicated streams they arrive through the intake,
+because headers set by a client can shut a replicated stream down (`services/intake/edge.py`)."""
 STREAMED = (f"{NEXT_ORDERS}.>",)
-"""Services that answer one request many times."""
+"""Services that send many replies to one request."""
 BY_REST = [subjects.witness_by_rest("*"), subjects.alive("*"), "reports.>", "logs.>"]
-"""What the gateway says for scripts that speak to it."""
+"""Subjects that the gateway publishes for scripts connected to it."""
 HELD = (*subjects.STREAM_SUBJECTS, f"KV_{subjects.LEASES}")
-"""All streams that there are. How they are is the intake's to say: a stream can be told to publish what it
-holds under any subject, other owners' among them."""
+"""All streams. Only the intake may configure them: a stream can be told to republish its messages under any
+subject, including those of other owners."""
 READ = tuple(stream for stream in subjects.STREAM_SUBJECTS if stream != subjects.ORDERS)
-"""What services read; the consumers of ORDERS are the workers'."""
+"""Streams that services read. Consumers of ORDERS belong to the workers."""
 PLAIN = [
     "command.>",
     "query.>",
@@ -72,16 +72,16 @@ PLAIN = [
     "_INBOX.>",
     "_R_.>",
 ]
-"""What every service may say: it asks others, makes streams that are not there, reads them, and answers.
+"""What every service may publish: it asks others, creates missing streams, reads them, and answers.
 
-`_R_` is where the broker puts the reply subjects of questions that come from the other accounts: a random
-name each, which leads back into the asker's own account, once, and nowhere when the asker has left. Services
-hear all questions and could answer them anyhow; the names by themselves give them nothing more.
-The broker's own permission to respond (`resp`, `allow_responses`) is no substitute. It is remembered by
-connection, so an answer given after a reconnect would be a violation; it covers any reply subject that
-another service names, a third one's facts too; and the broker would keep an entry for each message read
-of a stream, as those carry a subject for acknowledgements.
-"""
+`_R_` is the prefix the broker gives to reply subjects of requests from other accounts: a random name each,
+which leads back into the requester's account once, and nowhere after the requester has left. Services receive
+all requests and could answer them anyway, so the names grant nothing more.
+
+The broker's own response permission (`resp`, `allow_responses`) is no substitute. It is tracked per
+connection, so an answer sent after a reconnect would be a violation. It covers any reply subject that another
+service names, including a third service's facts. And the broker would keep an entry for every message read
+from a stream, because those carry a subject for acks."""
 OF_OWNER = {
     subjects.INTAKE: [
         subjects.witnessed("*"),
@@ -99,38 +99,38 @@ OF_OWNER = {
 
 @dataclass(frozen=True)
 class Authority:
-    """The keys of one cluster: secret, but for the tokens that the broker is given."""
+    """The keys of one cluster. All are secret except the tokens given to the broker."""
 
     operator_seed: str
     system_seed: str
     account_seed: str
-    """Of the platform's account, which holds all streams."""
+    """Seed of the platform's account, which holds all streams."""
     signing_seed: str
     trial_signing_seed: str
-    """The one key of scripts that goes to workers."""
+    """Signs script users. The only script key that workers receive."""
     scripts_seed: str
     workers_seed: str
     worker_signing_seed: str
-    """Who holds it can be any worker."""
+    """Signs worker users. Its holder can act as any worker."""
 
     @classmethod
     def create(cls) -> Authority:
-        """New keys."""
+        """Generate new keys."""
         kinds = (nkeys.PREFIX_BYTE_OPERATOR,) + (nkeys.PREFIX_BYTE_ACCOUNT,) * 7
         return cls(*(_new_seed(kind) for kind in kinds))
 
     @classmethod
     def from_json(cls, text: str) -> Authority:
-        """Keys that `to_json` wrote; those that an earlier version did not have are made."""
+        """Load keys written by `to_json`. Keys that an earlier version did not have are generated."""
         kept = json.loads(text)
         if not isinstance(kept, dict):
-            raise TypeError(f"these are no keys: {type(kept).__name__}")
+            raise TypeError(f"expected an object of keys, not {type(kept).__name__}")
         for later in ("scripts_seed", "workers_seed", "worker_signing_seed"):
             kept.setdefault(later, _new_seed(nkeys.PREFIX_BYTE_ACCOUNT))
         return cls(**kept)
 
     def to_json(self) -> str:
-        """For a file that only its owner may read."""
+        """Serialize the keys for a file that only its owner may read."""
         return json.dumps(asdict(self))
 
     @property
@@ -149,9 +149,9 @@ class Authority:
         return _public(self.workers_seed)
 
     def server_settings(self, *, edge: bool = False) -> dict[str, Any]:
-        """What the broker must know: public tokens, no secret.
+        """Return the broker's settings: public tokens only, no secrets.
 
-        With an `edge` the intake hears first what scripts and workers say for streams.
+        With `edge`, everything scripts and workers publish to streams goes to the intake first.
         """
         system = _public(self.system_seed)
         exported = [_export(_heard_on(subject, edge)) for subject in (*FOR_SCRIPTS, *FOR_WORKERS)]
@@ -184,7 +184,7 @@ class Authority:
         }
 
     def _outside(self, imported: Iterable[str], edge: bool, scope: dict[str, Any]) -> dict[str, Any]:
-        """An account without streams, of which all reach these services of the platform, each its own."""
+        """Build an account without streams whose users reach only these platform services."""
         imports = [
             {"name": subject, "subject": heard, "account": self.account, "type": "service"}
             | ({"local_subject": subject} if heard != subject else {})
@@ -193,21 +193,24 @@ class Authority:
         return _account(_NO_STREAMS, signing_keys=[scope], imports=imports)
 
     def service(self, owner: str) -> str:
-        """A credentials file for a service: it decides its own owner's facts, and hears everything."""
+        """Return a credentials file for a service.
+
+        A service may publish its own owner's facts and subscribe to everything.
+        """
         own = [f"control.{owner}.>", subjects.health_sign(owner, "*"), *OF_OWNER.get(owner, ())]
         return _credentials(owner, self.signing_seed, self.account, _may([*PLAIN, *own], [">"]))
 
     def operator(self) -> str:
-        """A credentials file for whoever administers the broker: it may say and hear everything."""
+        """Return a credentials file for the broker's administrator: publish and subscribe to everything."""
         return _credentials("operator", self.signing_seed, self.account, _may([">"], [">"]))
 
     def worker(self, worker_id: str) -> str:
-        """A credentials file for one worker."""
+        """Return a credentials file for one worker."""
         return mint_worker(self.worker_signing_seed, self.workers, worker_id)
 
 
 def mint_trial(trial_signing_seed: str, account: str, trial_id: int, *, valid_s: float | None = None) -> str:
-    """A credentials file for the script of one trial; for ever, or for `valid_s` seconds.
+    """Return a credentials file for one trial's script, valid forever or for `valid_s` seconds.
 
     `account` is the public key of the scripts' account.
     """
@@ -215,17 +218,17 @@ def mint_trial(trial_signing_seed: str, account: str, trial_id: int, *, valid_s:
 
 
 def mint_worker(worker_signing_seed: str, account: str, worker_id: str) -> str:
-    """A credentials file for one worker; `account` is the public key of the workers' account."""
+    """Return a credentials file for one worker. `account` is the public key of the workers' account."""
     return _credentials(worker_id, worker_signing_seed, account, {})
 
 
 def trial_inbox(trial_id: int) -> str:
-    """The inbox prefix that a trial's user must use: it may hear nothing else."""
+    """Return the inbox prefix that a trial's user must use. It may subscribe to nothing else."""
     return f"_INBOX.{trial_id}"
 
 
 def worker_inbox(worker_id: str) -> str:
-    """The inbox prefix that a worker must use."""
+    """Return the inbox prefix that a worker must use."""
     return f"_INBOX.{worker_id}"
 
 
@@ -293,7 +296,7 @@ def _public(seed: str) -> str:
 def _token(
     name: str, subject: str, signer_seed: str, nats: dict[str, Any], expires: float | None = None
 ) -> str:
-    """A NATS JWT (algorithm ed25519-nkey)."""
+    """Build a NATS JWT (algorithm ed25519-nkey)."""
     claims: dict[str, Any] = {
         "iat": int(time.time()),
         "iss": _public(signer_seed),

@@ -1,4 +1,4 @@
-"""One service as a process: the only place where its real parts are chosen and joined."""
+"""Runs one service as a process. This is the only place where its concrete parts are chosen and wired."""
 
 from __future__ import annotations
 
@@ -48,44 +48,44 @@ if TYPE_CHECKING:
     from services.kit.spans import Tracer
 
 DATABASE_AGAIN_S = 1.0
-"""How long after it could not be opened the database is tried again."""
+"""Pause in seconds before another attempt to open the database."""
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
 class Service:
-    """A service's own parts, beside what all share."""
+    """The parts of a service that it does not share with the others."""
 
     rules: Rules[Any]
     settings: type[ServiceSettings] = ServiceSettings
     project: Project | None = None
     """Writes the read model beside the snapshot."""
     empty: Callable[[sa.Connection], None] | None = None
-    """Takes all out of the read model, where that follows from CONTROL alone and can be written again."""
+    """Clears the read model. Set only if it follows from CONTROL alone and can be rebuilt."""
     reads: Mapping[type, Callable[[sa.Connection, Any], Any]] = field(default_factory=dict)
     """One function per query that the read model answers."""
     heavy: Mapping[type, Job] = field(default_factory=dict)
-    """Queries whose answers need no state and take long: each is answered by another process."""
+    """Slow queries that need no state; each is answered in another process."""
     extra: Callable[[Parts], Awaitable[None]] | None = None
-    """Runs beside the runner, for as long as the service does: HTTP, heartbeats."""
+    """Coroutine run beside the runner for the life of the service: HTTP, heartbeats."""
     always_saves: bool = False
-    """Every replica has a database of its own (the gateway); else only the leader saves."""
+    """True if every replica has its own database (the gateway); otherwise only the leader saves."""
     backlog: int = BACKLOG_LIMIT
-    """Events that may wait to be saved; few where one event is large."""
+    """Number of unsaved events allowed; small if single events are large."""
     measures: type[Measures] = Measures
-    """What it counts beside what all count."""
+    """Metrics counted beside those common to all services."""
     readings: Callable[[Any], Iterable[Reading]] | None = None
-    """What Prometheus is told of the folded state."""
+    """Prometheus readings derived from the folded state."""
 
 
 def main(service: Service) -> None:
-    """Run a service until SIGTERM or SIGINT. Exit status 2 for settings that make no sense."""
+    """Run a service until SIGTERM or SIGINT. Exits with status 2 if the settings are invalid."""
     run_until_stopped(service.rules.owner, service.settings, partial(serve, service))
 
 
 async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | None) -> None:
-    """Everything between the first connection and the last commit of one service."""
+    """Run one service from its first connection to its last commit."""
     measures = service.measures(service.rules.owner)
     watch = SelfWatch(service.rules.owner, settings, measures)
     async with AsyncExitStack() as stack:
@@ -107,7 +107,7 @@ async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | No
         rebuild = Rebuild(service.rules.owner, database.damaged)
         await rebuild.look(stream, database, _snapshot(service), service.rules.streams)
         parts.measures.read(rebuild.readings)
-        # From here to the end of all tasks others wait for this loop.
+        # From here until all tasks end, other tasks depend on this event loop.
         stack.enter_context(watch.watching_loop())
         _read_numbers(service, parts)
         await logging.look_back(parts.journal)
@@ -130,9 +130,9 @@ async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | No
 async def _open_log(
     service: Service, settings: ServiceSettings, connection: Client, database: Database
 ) -> JetStreamLog:
-    """The log, its streams made where there were none before; raises `LogTruncated`.
+    """Open the log and create missing streams. Raises `LogTruncated`.
 
-    What they are set to is the intake's business.
+    Stream settings are the intake's responsibility.
     """
     snapshot = _snapshot(service)
     known, marks = await database.read(lambda c: (snapshot.known(c), snapshot.marks(c)))
@@ -140,7 +140,7 @@ async def _open_log(
         connection.jetstream(),
         replicas=settings.stream_replicas,
         keep_bytes=stream_limit(settings.stream_keep_mib, settings.log_disk),
-        # Nobody asked for less: what is there is not thrown away by a start.
+        # Without an explicit limit, a start must not discard stored messages.
         shrink=settings.stream_keep_mib > 0,
         known=known,
         adjust=False,
@@ -154,7 +154,7 @@ def _snapshot(service: Service) -> Snapshot:
 
 
 async def _opened_database(url: str, owner: str, watch: SelfWatch) -> Database:
-    """The database, as soon as it can be reached: who ends for want of it could not say so."""
+    """Open the database, retrying until it is reachable: a process that exited could not report the cause."""
     while True:
         watch.begin("opening the database")
         try:
@@ -225,7 +225,7 @@ def _joined(
 
 
 def _read_numbers(service: Service, parts: Parts) -> None:
-    """Have what is neither counted nor timed read whenever Prometheus asks."""
+    """Register the values that are read only when Prometheus scrapes."""
     around, readings = Surroundings(parts), service.readings
     parts.measures.read(around.readings, around.look)
     if readings is not None:
@@ -233,7 +233,7 @@ def _read_numbers(service: Service, parts: Parts) -> None:
 
 
 def _facts(service: Service, parts: Parts, rebuild: Rebuild) -> Facts:
-    """Where to see how this service does."""
+    """Return the sources from which the health watch reads this service's condition."""
     runner, saver = parts.runner, parts.saver
 
     def starting() -> str:
@@ -308,7 +308,7 @@ async def _hear(service: Service, parts: Parts, lease: Lease) -> None:
             led = True
             heard = await parts.answerer.hear_commands(asked)
             if not service.always_saves:
-                # Tables are up to date only where they are written.
+                # Tables are current only on the replica that writes them.
                 heard += await parts.answerer.hear_queries({k: read(k) for k in service.reads})
             log.info("service.leads")
             runner.lead()

@@ -1,7 +1,7 @@
 """The log in NATS JetStream.
 
-Appending uses atomic batches (`Nats-Batch-*` headers; the client library has no helper for them),
-fenced by `Nats-Expected-Last-Subject-Sequence` on the first message. Reading is in `jetstream_feed`.
+Appending uses atomic batches (`Nats-Batch-*` headers, for which the client library has no API), fenced by
+`Nats-Expected-Last-Subject-Sequence` on the first message. Reading is in `jetstream_feed`.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ from services.kit.trace_context import HEADER
 
 NEVER_PURGED = 10110
 REFUSED = (10071, 10164, 10201)
-"""Wrong last sequence, on a stream or a subject; a batch that repeats a stored message."""
+"""Error codes: wrong last sequence on a stream or subject; a batch that repeats a stored message."""
 HEADERS_BYTES = 512
-"""What the names of all headers of a message and their frame take, at most."""
+"""Upper bound in bytes for the header names and framing of one message."""
 UNABLE = (500, 503)
-"""Of these errors the stream is the cause, and no message of any kind would fare better."""
+"""Status codes for which the stream itself is the cause: any other message would fail too."""
 REMEMBERED_S = 60.0
-"""How long a refusal is told when nothing was tried since."""
+"""How long in seconds a refusal is reported if nothing was tried since."""
 ACK_TIMEOUT_S = 2.0
 APPEND_PATIENCE_S = 30.0
 REFUSAL_PATIENCE_S = 5.0
-"""How long a stream is asked for again that the broker does not want to make."""
+"""How long in seconds to keep asking for a stream that the broker refuses to create."""
 FORMING = (10005, 10008, 10009, 10118)
-"""Brokers that have not all found one another yet: too few of them, no leader, a stream that is offline."""
+"""Errors of a cluster that is still forming: too few brokers, no leader, or the stream is offline."""
 FORMING_PATIENCE_S = 30.0
 NANOSECONDS = 1_000_000_000
 MADE_LAZY = "was made by an earlier version, which had it flushed lazily; the broker cannot change that"
@@ -73,7 +73,7 @@ log = structlog.get_logger()
 
 
 class Ack(msgspec.Struct):
-    """What the broker answers to a stored message or batch."""
+    """The broker's answer to a stored message or batch."""
 
     seq: int = 0
     error: dict[str, Any] | None = None
@@ -83,15 +83,15 @@ class JetStreamLog:
     """Implements `services.kit.log.Log` on a connection."""
 
     def __init__(self, connection: Client, marks: Mapping[str, Mark] | None = None) -> None:
-        """`marks` tells, by stream, a message that was read of it before: another log is refused."""
+        """`marks` holds, per stream, a message read earlier. A log that does not contain it is refused."""
         self._connection = connection
         self.marks = dict(marks or {})
-        """By stream, the newest message that was read."""
+        """Per stream, the newest message read."""
         self._refused: dict[str, tuple[float, str]] = {}
-        """By stream that takes nothing just now, when it last said so, and why."""
+        """Streams that currently accept nothing: when each last said so, and why."""
 
     def refusals(self) -> dict[str, str]:
-        """What streams lately said that took nothing of what was to be stored here, by stream."""
+        """Return the streams that recently refused to store anything, each with the reason."""
         now = time.monotonic()
         self._refused = {name: one for name, one in self._refused.items() if now - one[0] < REMEMBERED_S}
         return {name: why for name, (_, why) in self._refused.items()}
@@ -119,7 +119,7 @@ class JetStreamLog:
         if len(drafts) > BATCH_LIMIT:
             raise ValueError(f"a batch takes {BATCH_LIMIT} messages, not {len(drafts)}")
         if len(drafts) == 1:
-            # By itself it is whole in any case, and takes a twentieth of the time of a batch.
+            # A single message is atomic by itself and takes a twentieth of the time of a batch.
             return await self._publish(
                 drafts[0].subject, drafts[0].body, _headers(drafts[0]) | _behind(fence)
             )
@@ -141,7 +141,10 @@ class JetStreamLog:
         return await self._publish(drafts[-1].subject, drafts[-1].body, headers)
 
     def _check_size(self, subject: str, body: bytes, headers: dict[str, str]) -> None:
-        """The client looks at the body alone; the broker adds the headers, and closes the connection."""
+        """Check the size including headers.
+
+        The client checks only the body; the broker would close the connection.
+        """
         size, most = len(body) + HEADERS_BYTES + sum(map(len, headers.values())), self._connection.max_payload
         if size > most:
             raise TooLarge(f"{subject}: {size:,} bytes with headers, the broker takes {most:,}")
@@ -174,7 +177,7 @@ class JetStreamLog:
             await feed.close()
 
     async def last(self, subject: str) -> Stored | None:
-        # Of the leader: any other replica (`DIRECT.GET`) may not have yet what was acknowledged.
+        # Ask the leader: another replica (`DIRECT.GET`) may not have a message that is already acknowledged.
         want = {"last_by_subj": subject}
         while True:
             try:
@@ -200,7 +203,7 @@ class JetStreamLog:
             raise OutcomeUnknown(f"stream {stream}: {answer['error'].get('description')}")
 
     async def state(self, stream: str) -> dict[str, Any]:
-        """What the broker says of a stream: `first_seq`, `last_seq`, `messages`, `bytes`, ..."""
+        """Return the broker's stream state: `first_seq`, `last_seq`, `messages`, `bytes`, ..."""
         answer = await self._ask(f"STREAM.INFO.{stream}", {})
         if "error" in answer:
             raise OutcomeUnknown(f"stream {stream}: {answer['error'].get('description')}")
@@ -224,7 +227,7 @@ def _stored(message: dict[str, Any]) -> Stored:
 
 
 def _behind(fence: Fence) -> dict[str, str]:
-    """Headers of a message that stands alone, on the fence's subject or another."""
+    """Return the fence headers of a single message, which may be on any subject."""
     name = "Nats-Expected-Last-Subject-Sequence"
     return {name: str(fence.last), f"{name}-Subject": fence.subject}
 
@@ -244,16 +247,17 @@ async def ensure_streams(
     known: Mapping[str, int] | None = None,
     adjust: bool = True,
 ) -> None:
-    """Make all streams that are not there, and with `adjust` bring the others to these settings.
+    """Create all streams that do not exist and, with `adjust`, update the others to these settings.
 
-    Of services the intake alone may adjust any (`services.kit.credentials`).
+    Among the services, only the intake may adjust every stream (`services.kit.credentials`).
 
-    Each is flushed before an ack (the broker's `sync_interval: always`), and none is compressed: replicas of
-    compressed streams did not come back after a kill (nats-server 2.15). CONTROL is kept until the archive
-    has it, of ORDERS the newest message per worker, REPORTS and LOGS are bounded by age and size; without
-    `shrink` one that holds more than `keep_bytes` keeps what it holds. WITNESS forgets nothing by itself:
-    where it is full it refuses, and who states something waits. `known` is how far each was read before:
-    raises `LogTruncated` for one that is gone, as a new one in its place would hide that.
+    Every stream is flushed before an ack (the broker's `sync_interval: always`). None is compressed: replicas
+    of compressed streams did not recover after a kill (nats-server 2.15). CONTROL is kept until it is
+    archived, ORDERS keeps the newest message per worker, and REPORTS and LOGS are bounded by age and size;
+    without `shrink`, a stream that holds more than `keep_bytes` keeps its contents. WITNESS discards nothing:
+    when it is full it refuses messages, and the sender waits. `known` is the position up to which each stream
+    was read before. Raises `LogTruncated` if such a stream is gone, because a new one in its place would hide
+    the loss.
     """
     for stream, pattern in names.STREAM_SUBJECTS.items():
         config: dict[str, Any] = {
@@ -271,7 +275,7 @@ async def ensure_streams(
             "max_age": 0,
         }
         if stream == names.CONTROL:
-            # Who may purge it is the broker's to say; `deny_purge` is never taken back (decision 42).
+            # Broker permissions control who may purge it; `deny_purge` could never be undone (decision 42).
             config |= {"allow_atomic": True, "deny_delete": True}
         elif stream == names.ORDERS:
             config |= {"max_msgs_per_subject": 1}
@@ -291,11 +295,11 @@ _INBOX: dict[str, Any] = {
     "max_msg_size": WITNESS_BYTES + 64 * 1024,
     "allow_direct": False,
 }
-"""Strangers write: batches, roll-ups and times to live stay forbidden, as where nobody allows them."""
+"""Untrusted clients write here, so batches, roll-ups and TTLs stay disabled, as they are by default."""
 
 
 async def _held(js: JetStreamContext, stream: str) -> int:
-    """Bytes in a stream; 0 where there is none."""
+    """Return the number of bytes in a stream; 0 if it does not exist."""
     found = await ask_until_answered(js._nc, f"STREAM.INFO.{stream}", {})
     return int(found["state"]["bytes"]) if "state" in found else 0
 
@@ -303,14 +307,14 @@ async def _held(js: JetStreamContext, stream: str) -> int:
 async def ensure_stream(
     js: JetStreamContext, config: dict[str, Any], known: int = 0, *, adjust: bool = True
 ) -> None:
-    """Make a stream, or with `adjust` bring it to these settings.
+    """Create a stream or, with `adjust`, update it to these settings.
 
-    Raises RuntimeError with what the broker says against it. `known` is the position up to which it was
-    read: raises `LogTruncated` when it is gone nevertheless.
+    Raises RuntimeError with the broker's reason. `known` is the position up to which the stream was read;
+    raises `LogTruncated` if the stream is gone although it was read.
     """
     began = time.monotonic()
     while problem := await _problem(js, config, known, adjust):
-        # Services begin together: while one makes a stream, its size is counted for each that asks for it.
+        # Services start together: the broker counts a stream's size once per concurrent request to create it.
         patience = FORMING_PATIENCE_S if problem.code in FORMING else REFUSAL_PATIENCE_S
         if time.monotonic() - began > patience:
             raise LogTruncated(problem.text) if problem.lost else RuntimeError(problem.text)
@@ -318,11 +322,11 @@ async def ensure_stream(
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """Why a stream is not as it shall be."""
+    """Why a stream is not as configured."""
 
     text: str
     code: int = 0
-    """The broker's own."""
+    """The broker's error code."""
     lost: bool = False
 
 
@@ -343,7 +347,7 @@ async def _problem(js: JetStreamContext, config: dict[str, Any], known: int, adj
 async def _adjust(js: JetStreamContext, config: dict[str, Any], found: dict[str, Any]) -> Problem | None:
     if found.get("persist_mode") == "async":
         if config["num_replicas"] > 1:
-            return Problem(f"stream {config['name']} {MADE_LAZY}; such a one has no replicas. {REMAKE}")
+            return Problem(f"stream {config['name']} {MADE_LAZY}; it cannot be replicated. {REMAKE}")
         log.warning("stream.flushed_lazily", stream=config["name"], advice=f"It {MADE_LAZY}. {REMAKE}")
     if all(found.get(key) == value for key, value in config.items() if value):
         return None

@@ -1,7 +1,7 @@
-"""Fold, react, append: how every service lives (architecture, section "How a service runs").
+"""The fold-react-append loop that drives every service (ARCHITECTURE.md, "How a service lives").
 
-A decision takes effect only when it is read back from the log. So the state at a position is a
-pure fold of the log up to it, and a restart needs no special path: fold to the end, then react.
+A decision takes effect only once it has been read back from the log. The state at a position is therefore a
+pure fold of the log up to that position, and a restart needs no special path: fold to the end, then react.
 """
 
 from __future__ import annotations
@@ -55,24 +55,24 @@ S = TypeVar("S")
 PORTION_BYTES = 4 * 1024 * 1024
 Read = Callable[[Stored, str], Recorded]
 MOST_PARKED = 20
-"""So many parked records are told of."""
+"""Maximum number of parked records reported at once."""
 _EXPIRED = 1
-"""Place of the due times among the kinds of rounds."""
+"""Index of the due-time round among the kinds of rounds."""
 REFUSED_AGAIN_S = 0.5
-"""How long nothing is decided after the log has refused to store it."""
+"""Pause in seconds before deciding again after the log refused to store a batch."""
 
 log = structlog.get_logger()
 
 
 class Poison(Exception):
-    """An event that `evolve` cannot take: the service stops, loudly, rather than guess."""
+    """An event that `evolve` cannot process. The service stops with an error rather than guess."""
 
 
 class Runner(Generic[S]):
     """Runs one service's rules over the log.
 
-    Several replicas may run; only one whose `leading()` is true decides, and the fence refuses the
-    batch of any that has not seen the newest decision, whatever it believes.
+    Several replicas may run. Only the one whose `leading()` is true decides. The fence rejects a batch from
+    any replica that has not seen the newest decision, even if it still believes it leads.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Runner(Generic[S]):
         stopwatch: Callable[[], float] = time.perf_counter,
         print_as: Callable[[LoggingSet], None] = lambda _: None,
     ) -> None:
-        """`new_id` names batches and, where `replica` is not given, the replica.
+        """Create a runner; nothing happens until `run`.
 
         `print_as` hears how the log of this process is to be printed.
         `stopwatch` says how long a round was worked on; it decides how much goes into one, never what.
@@ -112,23 +112,25 @@ class Runner(Generic[S]):
         self._fence = 0
         self._fence_subject = subjects.decision(rules.owner)
         self._archived = 0
-        """Up to where the log lies in the archive; a decision that does may be removed from the broker."""
+        """Position up to which the log is archived. Decisions at or below it may be removed from the
+        broker."""
         self._appended = 0
         self._caught_up: dict[str, bool] = dict.fromkeys(rules.streams, False)
         self._touched: dict[Key, str] = {}
         self._dirty: dict[Key, None] = {}
-        """Keys of folded records, in the order of the log."""
+        """Keys of folded records that are not yet saved, in log order."""
         self._deciding, self._rounds_made = False, 0
         self._rounds = Rounds(rules, new_id=new_id, parked=self._park, stopwatch=stopwatch)
         self._waiting = Waiting()
         self._sent: dict[str, tuple[Outcome, ...]] = {}
-        """By batch of which nobody said whether it is stored, what becomes of its commands if it is."""
+        """Batches whose storage was neither confirmed nor denied, by batch id, with the outcomes to report if
+        stored."""
         self._turn = 0
         self._leads = False
         self.parked: dict[Key, str] = {}
-        """Records that nothing can be decided about until they move, each with the reason."""
+        """Records that cannot be decided on until they change, each with the reason."""
         self.refusal = ""
-        """Why the log does not take what is decided just now; empty where it does."""
+        """Why the log currently refuses this service's decisions; empty if it accepts them."""
         self._recent: deque[Recorded] = deque(maxlen=200)
         self._wake = asyncio.Event()
         self._inbox = Inbox(journal, clock)
@@ -140,11 +142,11 @@ class Runner(Generic[S]):
         self._hearers: list[Callable[[Sequence[Recorded]], None]] = []
         self._feeds: dict[str, Feed] = {}
         self.pager: Pager[S] | None = None
-        """Where rules say what belongs together."""
+        """Set if the rules define which records belong together."""
         if isinstance(saver, DatabaseSaver) and saver.roots is not None:
             self.pager = Pager(rules, saver, saver.roots, faulted=self._fault)
         self._faults: deque[PageFault] = deque(maxlen=1)
-        """Why the state has to be loaded anew."""
+        """The fault that requires the state to be reloaded."""
         self._faulted = asyncio.Event()
 
     def hear(self, hearer: Callable[[Sequence[Recorded]], None]) -> None:
@@ -152,7 +154,7 @@ class Runner(Generic[S]):
         self._hearers.append(hearer)
 
     def behind(self) -> dict[str, Behind]:
-        """By stream, what is known to be there and not folded."""
+        """Per stream, the messages known to exist but not yet folded."""
         return {stream: feed.behind for stream, feed in self._feeds.items()}
 
     async def run(self) -> None:
@@ -198,12 +200,15 @@ class Runner(Generic[S]):
         self._faulted.set()
 
     async def _until_faulted(self) -> None:
-        """Raise the fault that somebody has met who only asked."""
+        """Raise the page fault that a read-only caller ran into."""
         await self._faulted.wait()
         raise self._faults[-1]
 
     def _give_up_commands(self, fault: PageFault) -> None:
-        """As after a crash: what was sent may be stored, and what was not is forgotten."""
+        """Fail all pending commands.
+
+        As after a crash, those already sent may be stored; the others are dropped.
+        """
         given_up = [outcome.pending for sent in self._sent.values() for outcome in sent]
         self._sent.clear()
         while (pending := self._waiting.take()) is not None:
@@ -212,19 +217,19 @@ class Runner(Generic[S]):
             pending.fail(fault)
 
     async def answer(self, query: Any) -> Any:
-        """What the folded state says to a query; raises `Refused`."""
+        """Answer a query from the folded state. Raises `Refused`."""
         if self._faulted.is_set():
-            # Half of an event may be folded.
+            # An event may be only half folded.
             raise self._faults[-1]
         if self.pager is not None:
             await self.pager.bring([query])
         return self.rules.answers[type(query)](self.state, query)
 
     async def command(self, command: Any, call: Call, within_s: float | None = None) -> tuple[int, Any]:
-        """Rule on a command; returns the position it took effect at and the answer's value.
+        """Decide a command and return the position at which it took effect and the answer's value.
 
-        Raises `Refused`; nothing of it is in effect then. After `within_s` it is refused as unavailable: what
-        was not ruled on by then never will be, what was sent may be stored.
+        Raises `Refused`, in which case the command has no effect. After `within_s` seconds it is refused as
+        unavailable: a command not decided by then never will be, but one already sent may still be stored.
         """
         bounds.check(command)
         pending = Pending(command, call)
@@ -240,9 +245,10 @@ class Runner(Generic[S]):
             raise unavailable(f"{self.rules.owner} could not decide within {within_s:.0f} s") from None
 
     async def reach(self, position: int, within_s: float = 10.0, stream: str = subjects.CONTROL) -> None:
-        """Wait until a stream is folded up to `position`; raises `Refused` (unavailable) after a while.
+        """Wait until a stream is folded up to `position`.
 
-        For WITNESS: until all that was stated up to there is admitted, and folded, or refused.
+        Raises `Refused` (unavailable) after `within_s` seconds. For WITNESS, this waits until every statement
+        up to `position` has been either refused, or admitted and folded.
         """
         if stream not in self._reached:
             raise invalid(f"{self.rules.owner} does not read {stream}")
@@ -261,9 +267,9 @@ class Runner(Generic[S]):
         self._news.move(self._news.position + 1)
 
     async def news(self, after: int) -> int:
-        """Wait until there is more news than `after`: events were folded, or leadership may have changed.
+        """Wait until the news counter exceeds `after`: events were folded, or leadership may have changed.
 
-        Returns how much there is, to be given the next time; begin with 0, which may be answered at once.
+        Returns the new counter value, to pass in the next call. Start with 0, which may return at once.
         """
         await self._news.reach(after + 1)
         return self._news.position
@@ -293,7 +299,7 @@ class Runner(Generic[S]):
             await self.pager.bring(one.event for one in events)
         for message, event in zip(messages, events, strict=True):
             if message.subject == self._fence_subject:
-                # Whatever it says: the broker compares positions.
+                # The content does not matter: the broker compares positions.
                 self._fence = message.position
             self._fold(message, event)
         if events:
@@ -306,7 +312,7 @@ class Runner(Generic[S]):
             hearer(events)
         await self._saver.changed(self.state, self._dirty, events, dict(self.positions))
         self._dirty = {}
-        # A broker that does not keep up says too early that this is all there is.
+        # A slow broker may claim too early that the stream has no more messages.
         if all(self._caught_up.values()) and self.positions[subjects.CONTROL] >= self._appended:
             self.ready.set()
         if self._caught_up[subjects.CONTROL]:
@@ -345,13 +351,13 @@ class Runner(Generic[S]):
         if self.pager is not None:
             self.pager.moved(keys)
         for key in keys:
-            # It is asked again, whatever was wrong with it.
+            # The record changed, so ask about it again even if it was parked.
             self.parked.pop(key, None)
             self._touched[key] = recorded.id
             self._dirty[key] = None
 
     def _read_back(self, decision: Recorded) -> None:
-        # One that was given up may have been on its way all the time: any of them counts.
+        # A batch that timed out may have been in flight all along, so any of the batches sent may come back.
         for outcome in self._sent.pop(decision.id, ()):
             if outcome.problem is None:
                 outcome.pending.stored = (decision.position + outcome.place, outcome.value)
@@ -371,7 +377,7 @@ class Runner(Generic[S]):
             self._wake.clear()
             self._deciding = True
             if self._leading() and not self._leads:
-                # Another one has led so far: what it decided is in the log, read here or not.
+                # Another replica led until now; its decisions are in the log but may not be folded here yet.
                 await self._wait_for_log()
             self._leads = self._leading()
             while self._may_decide() and await self._decide():
@@ -380,7 +386,7 @@ class Runner(Generic[S]):
             self._rounds_made += 1
 
     async def _wait_for_cause(self) -> None:
-        """Wait until something moves, or a due time comes."""
+        """Wait until something changes or a due time comes."""
         due = self.rules.due(self.state) if self._may_decide() else None
         if due is None:
             await self._wake.wait()
@@ -390,7 +396,7 @@ class Runner(Generic[S]):
                 await self._wake.wait()
 
     def deciding(self) -> tuple[bool, int]:
-        """Whether there is something to decide or to wait for, and how often that came to an end."""
+        """Whether there is work to decide or to wait for, and how many times that work has finished."""
         return self._deciding or (self._may_decide() and bool(self._waiting)), self._rounds_made
 
     def _may_decide(self) -> bool:
@@ -401,32 +407,36 @@ class Runner(Generic[S]):
         )
 
     async def _decide(self) -> bool:
-        """Make one round of decisions; returns whether another one may follow at once."""
+        """Make one round of decisions and return whether another may follow at once."""
         kinds = (self._rulings, self._expired, self._reactions)
         for _ in kinds:
             self._turn = (self._turn + 1) % len(kinds)
             made = kinds[self._turn]()
             if self._turn == _EXPIRED and made.events:
-                # Who is late may have said something that is not in the log yet; time passes while we look.
+                # A record that looks late may have sent a message that is not in the log yet, and checking
+                # takes time.
                 made = self._expired() if await self._inbox.is_read() else NOTHING
             if made.events:
                 return await self._append(made)
             position = self.positions[subjects.CONTROL]
             if made.outcomes and (newest := await self._newest_decision()) > self._fence:
                 self._waiting.back(made.waiting)
-                # Not before that one is read: else this would go round for ever.
+                # Wait until that decision is folded; otherwise this would loop forever.
                 self._appended = max(self._appended, newest)
                 return False
             for outcome in made.outcomes:
                 outcome.tell(position)
         if 0 < self._fence <= self._archived:
-            # Nothing behind it may be removed before there is a newer one.
+            # The archive may remove only what lies before the newest decision, so append an empty one.
             return await self._append(Round(self._new_id(), self._clock()))
         await asyncio.sleep(0)
         return bool(self._waiting)
 
     async def _newest_decision(self) -> int:
-        """Where the newest decision lies, whoever made it: where nothing is stored, no fence tells."""
+        """Return the position of the newest decision by any replica.
+
+        An answer that stores nothing is not fenced.
+        """
         last = await self._journal.last(self._fence_subject)
         return 0 if last is None else last.position
 
@@ -448,11 +458,11 @@ class Runner(Generic[S]):
         return self._rounds.reactions(self.state, self._clock(), self._touched)
 
     def parked_records(self) -> dict[str, str]:
-        """Records about which nothing can be decided, in words, with the reason; at most a few of them."""
+        """Return up to `MOST_PARKED` parked records, described in words, each with its reason."""
         return {f"{kind} {id}": why for (kind, id), why in itertools.islice(self.parked.items(), MOST_PARKED)}
 
     def _ask_again(self, cause: str) -> None:
-        """Look once more at what was parked: who reads its reason may have mended that meanwhile."""
+        """Retry everything parked: the operator may have fixed the cause in the meantime."""
         self._touched.update(dict.fromkeys(self.parked, cause))
         self.parked.clear()
 
@@ -463,7 +473,7 @@ class Runner(Generic[S]):
             log.error("decision.parked", owner=self.rules.owner, record=f"{key[0]} {key[1]}", reason=reason)
 
     async def _append(self, made: Round) -> bool:
-        """Have a round stored; returns whether it is."""
+        """Append a round to the log and return whether it was stored."""
         owner = self.rules.owner
         record = Decision(owner, self.positions[subjects.CONTROL], len(made.events), self._replica)
         body = codec.encode(record, id=made.batch, actor=owner, at=made.at)
@@ -484,13 +494,13 @@ class Runner(Generic[S]):
         return self._tracer.begin(codec.kind_of(one.event).name, within, kind="producer", **ids)
 
     async def _store(self, drafts: Sequence[Draft], made: Round) -> str:
-        """Append a round's batch; returns what went wrong, empty for nothing."""
+        """Append a round's batch. Returns what went wrong, or an empty string on success."""
         began = time.perf_counter()
         try:
             fence = Fence(drafts[0].subject, self._fence)
             self._appended = await self._journal.append_batch(drafts, fence=fence)
         except FenceLost:
-            # Somebody decided meanwhile; what it was arrives with the next messages, then we look again.
+            # Another replica has decided meanwhile; its decision arrives with the next messages, then retry.
             self._waiting.back(made.waiting)
             self._measures.refused()
             await self._wait_for_log()
@@ -507,7 +517,7 @@ class Runner(Generic[S]):
         return ""
 
     def _stored(self, made: Round, seconds: float) -> None:
-        # What was sent before can be stored no more: this decision lies where that would have to.
+        # Earlier batches can no longer be stored: this decision has taken their place behind the fence.
         self._sent.clear()
         self.refusal = ""
         for outcome in made.outcomes:
@@ -516,7 +526,7 @@ class Runner(Generic[S]):
         self._measures.decided(len(made.events), seconds)
 
     async def _refused(self, made: Round, reason: str) -> None:
-        """Nothing of a round is stored, and the log says so."""
+        """Handle a round that the log explicitly refused: none of it is stored."""
         if not self.refusal:
             log.error("append.refused", owner=self.rules.owner, reason=reason)
         self.refusal = reason
@@ -524,11 +534,11 @@ class Runner(Generic[S]):
         for pending in made.waiting:
             pending.fail(unavailable(f"the log does not take what {self.rules.owner} decides: {reason}"))
         await asyncio.sleep(REFUSED_AGAIN_S)
-        # Nothing of it comes back from the log to wake who decides.
+        # No event comes back from the log to wake the decision loop.
         self._wake.set()
 
     async def _wait_for_log(self) -> None:
-        """Decide again only after everything that is in the log by now was folded."""
+        """Allow decisions again only after everything now in the log has been folded."""
         while True:
             try:
                 _, last = await self._journal.bounds(subjects.CONTROL)
@@ -540,7 +550,7 @@ class Runner(Generic[S]):
 
 
 def _portions(messages: Sequence[Stored]) -> list[Sequence[Stored]]:
-    """What is folded without a pause, and kept as records at one time; at least one portion."""
+    """Split messages into portions, each folded without a pause and decoded at once. Returns at least one."""
     if sum(len(message.body) for message in messages) <= PORTION_BYTES:
         return [messages]
     found, start, size = list[Sequence[Stored]](), 0, 0

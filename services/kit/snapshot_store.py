@@ -1,6 +1,6 @@
 """Commits what the fold changed: snapshot delta, read model and position in one transaction.
 
-Saving runs behind the fold. What is lost of it by a crash is folded again from the log.
+Saving runs behind the fold. Whatever a crash loses is folded again from the log.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ FOLLOW_EVERY_S = 0.1
 """For so long a replica that does not write rests after it has looked how far the one is that does."""
 LONGEST_PAUSE_S = 5.0
 FAILED_PAUSE_S = 1.0
-"""How long after the database did not take it saving is tried again."""
+"""Pause in seconds before saving is retried after a database failure."""
 BACKLOG_LIMIT = 20_000
-"""Events that may wait to be saved before folding pauses, where a service does not say otherwise."""
+"""Default number of unsaved events at which folding pauses; a service may set its own."""
 
 log = structlog.get_logger()
 
 
 class Saver(Protocol):
-    """Where a runner leaves what it folded."""
+    """Stores what a runner has folded."""
 
     async def load(self) -> tuple[Any, dict[str, int]]:
-        """The newest saved state and its position in each stream."""
+        """Return the newest saved state and its position in each stream."""
 
     async def changed(
         self, state: Any, keys: Collection[Key], events: Sequence[Recorded], positions: dict[str, int]
     ) -> None:
-        """Take over what one folded batch changed; waits when too much is unsaved."""
+        """Accept the changes of one folded batch. Waits while too much is unsaved."""
 
     async def run(self) -> None:
         """Save in the background until cancelled."""
 
 
 class Project(Protocol):
-    """Writes a service's read model, in the transaction that saves the snapshot."""
+    """Writes a service's read model in the transaction that saves the snapshot."""
 
     def __call__(
         self, connection: sa.Connection, records: Mapping[Key, Any], events: Sequence[Recorded]
@@ -64,7 +64,7 @@ class Project(Protocol):
 
 
 class InMemory:
-    """Keeps nothing; for tests and simulations, where the log is all there is."""
+    """Stores nothing. For tests and simulations, where the log is the only storage."""
 
     def __init__(self, state: type[Any]) -> None:
         self._state = state
@@ -88,7 +88,7 @@ class _Unsaved(NamedTuple):
 
 
 class DatabaseSaver:
-    """Saves to a database, batch after batch, for as long as this replica leads."""
+    """Saves to a database, batch after batch, while this replica leads."""
 
     def __init__(
         self,
@@ -105,9 +105,10 @@ class DatabaseSaver:
         marks: Callable[[], Mapping[str, Mark]] = dict,
         roots: Roots[Any] | None = None,
     ) -> None:
-        """`marks` tells, by stream, a message to know the log by; `fold_version` and `roots`: see `Rules`.
+        """Create a saver; `run` does the saving.
 
-        `empty` takes all out of the tables of `project`, for when they are made again from the log.
+        `marks` returns, per stream, a message that identifies the log. For `fold_version` and `roots`, see
+        `Rules`. `empty` clears the tables of `project` before they are rebuilt from the log.
         """
         self._measures = measures or Measures(owner)
         self._marks = marks
@@ -122,43 +123,43 @@ class DatabaseSaver:
         self.roots = roots
         self._records: dict[Key, _Unsaved] = {}
         self._away: dict[str, None] = {}
-        """Roots that were let go of and that the next start need not load."""
+        """Roots evicted from memory that the next start need not load."""
         self._portions: deque[tuple[int, dict[str, int]]] = deque()
-        """Folded portions that are not saved, with the positions that they came to."""
+        """Folded portions that are not saved yet, each with the positions reached."""
         self._events: list[Recorded] = []
         self._positions: dict[str, int] = {}
         self._saves: deque[Mapping[str, int]] = deque()
-        """Where several streams are folded: what was saved, and is not known to be folded here, in order."""
+        """With several streams: saves not yet known to be folded here, oldest first."""
         self._folded_save = 0
         self._strays: list[Key] = []
-        """Records in the database that lack the roots they belong to: a release saved them that has none."""
+        """Database records without the root they belong to, saved by a release that had no roots."""
         self._state: Any = None
         self.saved: dict[str, int] = {}
-        """By stream, the position up to which everything is in the database."""
+        """Per stream, the position up to which everything is in the database."""
         self.behind = Behind()
-        """Folded portions, and those of them that are saved, here or by another replica."""
+        """Folded portions, and how many of them are saved, by this replica or another."""
         self._work = asyncio.Event()
         self._urgent = asyncio.Event()
         self._room = asyncio.Event()
         self._known = Reached()
-        """Up to where CONTROL is folded."""
+        """Position up to which CONTROL is folded."""
         self._folded = 0
         self._kept = Reached()
-        """How many of the folded portions are saved."""
+        """Number of folded portions that are saved."""
         self._asking = 0
-        """How many wait for what is folded to be saved."""
+        """Number of callers waiting for the folded state to be saved."""
         self._listeners: list[Callable[[Collection[Key]], None]] = []
 
     def watch(self, listener: Callable[[Collection[Key]], None]) -> None:
-        """Have `listener` called with the keys of each folded batch before they are saved.
+        """Call `listener` with the keys of each folded batch before they are saved.
 
-        They come in the order of the log, each once.
+        Batches arrive in log order, each once.
         """
         self._listeners.append(listener)
 
     @property
     def unsaved(self) -> int:
-        """Events that wait to be saved."""
+        """Number of events waiting to be saved."""
         return len(self._events)
 
     async def load(self) -> tuple[Any, dict[str, int]]:
@@ -173,7 +174,7 @@ class DatabaseSaver:
         self._kept.move(self._folded)
         self._known.move(positions.get(subjects.CONTROL, 0))
         if self._folded:
-            # Loaded anew: whatever somebody waits for may have happened in between.
+            # After a reload, anything a listener waits for may have happened in between.
             for listener in self._listeners:
                 listener(every_key(state))
         self._saves.clear()
@@ -182,9 +183,9 @@ class DatabaseSaver:
         return state, positions
 
     def _adopt(self, strays: list[Key]) -> None:
-        """Have records saved again, with their roots, before any of these is let go of."""
+        """Save records again with their roots before any of those roots is evicted."""
         self._strays = strays
-        # What is not loaded was saved since, by another: the next start has it.
+        # A record that is not loaded was saved by another replica since; the next start loads it.
         known = {key: one for key in strays if (one := dict.get(getattr(self._state, key[0]), key[1]))}
         if not known or self.roots is None:
             return
@@ -197,7 +198,7 @@ class DatabaseSaver:
         self._work.set()
 
     def _stray(self, connection: sa.Connection, state: Any) -> list[Key]:
-        """Records without roots; what else belongs to these is loaded, wherever it lay."""
+        """Return the records without roots, after loading the rest of the roots they belong to."""
         if self.roots is None:
             return []
         found = {
@@ -223,18 +224,18 @@ class DatabaseSaver:
             except sa.exc.OperationalError as error:
                 if not self._folded:
                     raise
-                # This service has lived, and has to have the database back to go on.
+                # A running service needs the database back before it can go on.
                 log.warning("loading.failed", error=in_words(error))
                 await asyncio.sleep(FAILED_PAUSE_S)
 
     def pages_now(self, keys: Collection[Key], roots: Collection[str], known: Callable[[str], bool]) -> Pages:
-        """Records that are looked for, with their roots (`Snapshot.pages`); the loop waits for it."""
+        """Load the wanted records together with their roots (`Snapshot.pages`). Blocks the event loop."""
         return self._judged(self._database.read_now(lambda c: self._snapshot.pages(c, keys, roots, known)))
 
     async def pages(
         self, keys: Collection[Key], roots: Collection[str], known: Callable[[str], bool]
     ) -> Pages:
-        """The same, in a thread; waits until the database does as it is asked."""
+        """Like `pages_now`, but in a thread, retrying until the database answers."""
         while True:
             try:
                 found = await self._database.read(lambda c: self._snapshot.pages(c, keys, roots, known))
@@ -249,15 +250,15 @@ class DatabaseSaver:
 
     @property
     def folded(self) -> int:
-        """How many portions were taken over."""
+        """Number of portions accepted so far."""
         return self._folded
 
     def is_kept(self, portion: int) -> bool:
-        """Whether all up to a portion is in the database, whoever has written it, under its root."""
+        """Whether everything up to a portion is in the database with its root, whichever replica wrote it."""
         return not self._strays and self._kept.position >= portion
 
     def _newest_folded_save(self) -> int:
-        """Of what was saved and is folded here, in all streams, the newest: the sum of its positions."""
+        """Return the sum of positions of the newest save that is folded here in all streams."""
         while self._saves and _covers(self._positions, self._saves[0]):
             self._folded_save = sum(self._saves.popleft().values())
         return self._folded_save
@@ -268,11 +269,11 @@ class DatabaseSaver:
             self._newest_folded_save()
 
     def let_go(self, root: str) -> None:
-        """A root has left the memory, and all of it is saved."""
+        """Note that a root has left memory. Everything in it is saved."""
         self._away[root] = None
 
     def _begin_again_after_others(self, connection: sa.Connection) -> None:
-        # Beside several snapshots stand tables of whoever wrote them last.
+        # If there are several snapshots, the tables are those of whichever wrote last.
         if self._empty is not None and self._snapshot.others(connection):
             self._snapshot.forget_all(connection)
             self._empty(connection)
@@ -283,7 +284,7 @@ class DatabaseSaver:
         self._folded += 1
         for key in keys:
             root = self.roots.root_of(state, key) if self.roots is not None else None
-            # What was dropped is looked for nowhere else.
+            # `dict.get` does not page in: a dropped record must not be loaded again.
             record = dict.get(getattr(state, key[0]), key[1])
             self._records[key] = _Unsaved(record, root, self._folded)
         if self._project is not None:
@@ -324,19 +325,19 @@ class DatabaseSaver:
             try:
                 stored = self._leading() and await self._save()
             except sa.exc.OperationalError as error:
-                # Nothing is lost, and a new start would find the database no better: tried again.
+                # Nothing is lost, and a restart would find the database no better, so retry.
                 log.warning("saving.failed", error=in_words(error))
                 await asyncio.sleep(FAILED_PAUSE_S)
                 self._work.set()
                 continue
-            # Large records are written whole: what takes long is done less often.
+            # Large records are rewritten whole, so the longer a save takes, the less often it runs.
             pause = min(max(SAVE_EVERY_S, 10 * (time.monotonic() - began)), LONGEST_PAUSE_S)
             if not stored:
                 await self._follow()
                 self._work.set()
 
     async def _follow(self) -> None:
-        """Let go of what another replica has written already."""
+        """Drop what another replica has already written."""
         stored, self._strays = await self._database.read(self._stored)
         self._heard_of(stored)
         self._events = [e for e in self._events if e.position > stored.get(e.stream, 0)]
@@ -352,13 +353,13 @@ class DatabaseSaver:
         await asyncio.sleep(FOLLOW_EVERY_S)
 
     def _stored(self, connection: sa.Connection) -> tuple[dict[str, int], list[Key]]:
-        """What another replica has come to, and what it saved without roots."""
+        """Return the positions another replica has saved, and the records it saved without roots."""
         strays = self._snapshot.rootless(connection, self.roots.of) if self.roots is not None else []
         rooted = [key for key in strays if self.roots and self.roots.root_of(self._state, key) is not None]
         return self._snapshot.positions(connection), rooted
 
     async def _save(self) -> bool:
-        """Whether what was folded is stored; not, when another replica is ahead in any stream."""
+        """Save what was folded. Returns false if another replica is ahead in any stream."""
         unsaved, self._records = self._records, {}
         records = {key: one.record for key, one in unsaved.items()}
         roots = {key: one.root for key, one in unsaved.items() if one.root is not None}
@@ -376,7 +377,7 @@ class DatabaseSaver:
             if not self._tidied:
                 self._snapshot.forget_older(connection)
             if self._project is not None:
-                # What was folded while another replica led is in the tables already.
+                # Events folded while another replica led are in the tables already.
                 new = [e for e in events if e.position > stored.get(e.stream, 0)]
                 self._project(connection, records, new)
             return True
@@ -396,7 +397,7 @@ class DatabaseSaver:
         self._tidied = True
         self._heard_of(positions)
         if self._strays:
-            # Those that are left were saved by whoever led before.
+            # Any that remain were saved by the previous leader.
             self._adopt((await self._database.read(self._stored))[1])
         self._measures.committed(time.perf_counter() - began)
         self.saved = positions
@@ -408,13 +409,13 @@ class DatabaseSaver:
         return True
 
     def stored(self, connection: sa.Connection) -> int:
-        """Up to where tables and snapshot show CONTROL, whoever wrote them."""
+        """Return the CONTROL position that tables and snapshot reflect, whichever replica wrote them."""
         return self._snapshot.positions(connection).get(subjects.CONTROL, 0)
 
     async def reach(self, position: int = 0, within_s: float = 30.0) -> None:
-        """Wait until the read model shows all that is folded by now, and CONTROL up to `position`.
+        """Wait until the read model shows everything folded by now, and CONTROL up to `position`.
 
-        Raises `Refused` (unavailable) when it takes too long.
+        Raises `Refused` (unavailable) after `within_s` seconds.
         """
         try:
             async with asyncio.timeout(within_s):
@@ -426,7 +427,7 @@ class DatabaseSaver:
             raise unavailable(message) from None
 
     async def _all_kept(self) -> None:
-        """Wait until what is folded by now is saved, and have it saved at once."""
+        """Have everything folded by now saved at once, and wait for it."""
         self._asking += 1
         self._urgent.set()
         try:
