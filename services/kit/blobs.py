@@ -1,4 +1,4 @@
-"""Archives by content: what the gateway stores and workers read, in a directory or in an S3 bucket.
+"""Content-addressed archives that the gateway stores and workers read, in a directory or an S3 bucket.
 
 A key is the SHA-256 of the content in lower-case hex, so storing something twice is harmless.
 """
@@ -27,28 +27,32 @@ _ANSWER_S = 10.0
 
 
 class BlobMissing(Exception):
-    """There is no blob with this key; the text names key and place."""
+    """No blob has this key. The message names key and store."""
 
 
 class BlobStore(Protocol):
-    """Where archives lie. Blocking: call it in a thread. A place that refuses raises an OSError naming it."""
+    """Storage for archives.
+
+    Blocking: call it in a thread. If the storage fails, raises an OSError that names it.
+    """
 
     def put(self, key: str, file: BinaryIO) -> None:
-        """Store everything from `file`'s present position on; nothing to do when the key is there."""
+        """Store the rest of `file` from its current position. Does nothing if the key exists."""
 
     def open(self, key: str, offset: int = 0) -> BinaryIO:
-        """The content from a byte on, to be closed by the caller; raises `BlobMissing`."""
+        """Open the content from a byte offset; the caller closes it. Raises `BlobMissing`."""
 
     def exists(self, key: str) -> bool:
-        """Whether the key is stored, whole."""
+        """Whether the key is stored completely."""
 
 
 def connect(
     location: str, *, endpoint_url: str | None = None, access_key: str = "", secret_key: str = ""
 ) -> BlobStore:
-    """The store at an absolute directory or at `s3://bucket[/prefix]`; raises ValueError for anything else.
+    """Return the store at an absolute directory or at `s3://bucket[/prefix]`.
 
-    Without keys the usual AWS and MinIO variables, files and roles are asked.
+    Raises ValueError for any other location. Without keys, the usual AWS and MinIO variables, files and roles
+    are used.
     """
     url = urlsplit(location)
     if url.scheme == "s3" and url.netloc:
@@ -66,10 +70,10 @@ def s3_client(
     addresses: Addresses | None = None,
     within_s: float = 0.0,
 ) -> Minio:
-    """A client of an S3 service, by default Amazon's; it gives up after a few seconds, follows no redirects.
+    """Return an S3 client, by default for Amazon, with timeouts of a few seconds and no redirects.
 
-    With `addresses` it asks no others, and no connection lasts longer than `within_s`, unless that is 0; its
-    requests then raise `AddressRefused`.
+    With `addresses`, it connects to no others, and no connection lasts longer than `within_s` seconds (0: no
+    limit). Its requests then raise `AddressRefused`.
     """
     import urllib3
     from minio import Minio
@@ -105,7 +109,7 @@ def s3_client(
     return Minio(
         url.netloc,
         secure=url.scheme == "https",
-        # Naming a region spares a request that many S3-compatible stores refuse.
+        # Setting a region avoids a request that many S3-compatible stores refuse.
         region=region or (None if url.netloc.endswith("amazonaws.com") else "us-east-1"),
         credentials=keys,
         http_client=pool,
@@ -113,14 +117,14 @@ def s3_client(
 
 
 def check_key(key: str) -> str:
-    """The key, if it is one; raises ValueError."""
+    """Return the key unchanged. Raises ValueError if it is not a SHA-256."""
     if not _KEY.fullmatch(key):
         raise ValueError(f"'{key}' is not the SHA-256 of anything")
     return key
 
 
 class DirectoryBlobs:
-    """One file per blob, visible only when it is whole and on disk."""
+    """One file per blob, visible only once it is complete and on disk."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -186,7 +190,7 @@ class S3Blobs:
             try:
                 return cast(BinaryIO, self._client.get_object(self._bucket, self._name(key), offset))
             except Exception:
-                # Some stores answer a GET for what is not there in ways that the client cannot read.
+                # Some stores answer a GET for a missing object in ways that the client cannot parse.
                 if not self.exists(key):
                     raise BlobMissing(f"there is no blob {key} in {self!r}") from None
                 raise
@@ -204,7 +208,7 @@ class S3Blobs:
 
 @contextlib.contextmanager
 def naming_the_place(place: str) -> Iterator[None]:
-    """Turn what the S3 client raises into an OSError that says who refused, and why."""
+    """Turn exceptions of the S3 client into an OSError that names the store and the reason."""
     from minio.error import MinioException
     from urllib3.exceptions import HTTPError
 
@@ -218,11 +222,11 @@ _SHOWN = {
     *("AccessDenied", "InvalidAccessKeyId", "InvalidBucketName", "NoSuchBucket", "NoSuchKey"),
     *("RequestTimeTooSkewed", "SignatureDoesNotMatch"),
 }
-"""Codes that a store may answer with and that tell a person what to change."""
+"""Error codes that tell a user what to change."""
 
 
 def refusal_in_words(error: Exception) -> str:
-    """What went wrong with a store that a person named: nothing of what it answered but a well-known code."""
+    """Describe a storage error to the user who named the store. Of its answer, only a known code is shown."""
     if isinstance(error, ValueError):
         return str(error)
     code = getattr(error, "code", "")

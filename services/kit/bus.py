@@ -1,4 +1,4 @@
-"""Asking and answering over NATS: commands and queries to the one owner of a fact."""
+"""Requests and answers over NATS: commands and queries to the one owner of a fact."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 PATIENCE_S = 10.0
-"""How long an asker waits for an owner before it says 'unavailable'."""
+"""Seconds that a requester waits for an owner before it reports 'unavailable'."""
 
 Handle = Callable[[Any, Call], Awaitable[tuple[int, Any]]]
 Reply = Callable[[Any, str, int], Awaitable[tuple[int, Any]]]
@@ -39,7 +39,7 @@ Reply = Callable[[Any, str, int], Awaitable[tuple[int, Any]]]
 
 
 def name_of(record: type[Any]) -> str:
-    """A command's or query's name in its subject."""
+    """Return the name that a command or query has in its subject."""
     return str(record.__struct_config__.tag)
 
 
@@ -50,7 +50,7 @@ class Asker:
         self._connection = connection
 
     async def command(self, command: Any, *, call_id: str | None = None) -> Answer:
-        """Ask an owner to decide. Raises `Refused`; 'unavailable' when nobody answered in time."""
+        """Ask an owner to decide. Raises `Refused`, with 'unavailable' if no answer arrives in time."""
         owner = commands.OWNER_OF[type(command)]
         subject = subjects.command(owner, name_of(type(command)))
         body = msgspec.json.encode(command)
@@ -63,17 +63,20 @@ class Asker:
         return await self._ask(owner, subject, body, headers)
 
     async def query(self, query: Any, *, min_position: int = 0, stream: str = subjects.CONTROL) -> Answer:
-        """Ask an owner what it knows, at `min_position` of a stream or later."""
+        """Query an owner at `min_position` of a stream or later."""
         owner = queries.OWNER_OF[type(query)]
         ask = queries.Ask(msgspec.Raw(msgspec.json.encode(query)), min_position, stream)
         subject = subjects.query(owner, name_of(type(query)))
         return await self._ask(owner, subject, msgspec.json.encode(ask), None)
 
     async def say(self, subject: str, body: bytes) -> None:
-        """Say something that is not stored; raises `Refused` (unavailable) while there is no broker."""
+        """Publish a message that is not stored.
+
+        Raises `Refused` (unavailable) without a connection to the broker.
+        """
         try:
             if not self._connection.is_connected:
-                # The client would keep it for later, when it is no news any more.
+                # The client would buffer the message and deliver it when it is stale.
                 raise ConnectionClosedError
             await self._connection.publish(subject, body)
         except (NatsError, OSError):
@@ -89,7 +92,7 @@ class Asker:
                 )
                 break
             except NoRespondersError:
-                # Nobody has seen the request, so asking again repeats nothing.
+                # No service has seen the request, so retrying cannot repeat it.
                 if left < 0.2:
                     raise unavailable(f"the {owner} service is not running; try again later") from None
                 await asyncio.sleep(0.1)
@@ -104,7 +107,7 @@ class Asker:
 
 
 def _check_size(body: bytes) -> None:
-    """A command becomes an event, and others may follow from it."""
+    """Check the size of a command, which becomes an event and may lead to others."""
     if len(body) > STATED_BYTES:
         raise invalid(
             f"the request is too large: {len(body):,} bytes where at most {STATED_BYTES:,} are taken; "
@@ -113,7 +116,7 @@ def _check_size(body: bytes) -> None:
 
 
 def _read(decoder: msgspec.json.Decoder[Any], body: bytes | msgspec.Raw) -> Any:
-    """What was asked; raises `Refused` for what is no such request."""
+    """Decode a request. Raises `Refused` if it is malformed."""
     try:
         return decoder.decode(body)
     except msgspec.MsgspecError as error:
@@ -124,7 +127,7 @@ _ASKS: msgspec.json.Decoder[Any] = msgspec.json.Decoder(queries.Ask)
 
 
 class Answerer:
-    """Hears commands and queries for one owner and answers each in its own task."""
+    """Receives commands and queries for one owner and answers each in its own task."""
 
     def __init__(
         self, connection: Client, owner: str, measures: Measures | None = None, tracer: Tracer | None = None
@@ -138,7 +141,7 @@ class Answerer:
         self._ticking: asyncio.Task[None] | None = None
 
     async def hear_queries(self, kinds: Mapping[type, Reply]) -> list[Subscription]:
-        """Answer queries of services, sharing the work with other replicas."""
+        """Answer queries from other services, sharing the work with other replicas."""
         heard = []
         for kind, reply in kinds.items():
             decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind)
@@ -153,17 +156,17 @@ class Answerer:
     async def hear_scripts(
         self, name: str, work: Callable[[Msg], Awaitable[tuple[int, Any]]]
     ) -> Subscription:
-        """Answer a question that scripts ask, each of its own trial; see `services.kit.script_questions`."""
+        """Answer a question that scripts ask about their own trial; see `services.kit.script_questions`."""
         return await self._hear(subjects.asked_by_trial("*", self._owner, name), work)
 
     async def hear_workers(
         self, name: str, work: Callable[[Msg], Awaitable[tuple[int, Any]]]
     ) -> Subscription:
-        """Answer a question that workers ask, each of itself."""
+        """Answer a question that workers ask about themselves."""
         return await self._hear(subjects.asked_by_worker("*", self._owner, name), work)
 
     async def hear_commands(self, kinds: Mapping[type, Handle]) -> list[Subscription]:
-        """Answer commands; only the replica that decides should hear them."""
+        """Answer commands. Only the replica that decides should subscribe to them."""
         heard = []
         self._ticking = self._ticking or asyncio.create_task(self._awake.run())
         for kind, handle in kinds.items():
@@ -190,7 +193,7 @@ class Answerer:
         return await self._connection.subscribe(subject, queue=self._owner, cb=on_message)
 
     def _span(self, name: str, within: str) -> Span | None:
-        """What this task does from now on belongs to the span, where the question came in one."""
+        """Start a span if the request carries a trace. The rest of this task belongs to it."""
         if self._tracer is None or not within:
             return None
         span = self._tracer.begin(f"{self._owner} {name}", within, kind="server")
@@ -198,7 +201,7 @@ class Answerer:
         return span
 
     async def _respond(self, message: Msg, answer: Answer) -> Answer:
-        """Send an answer, or the reason why it cannot be sent; returns what was sent."""
+        """Send an answer, or the reason why it cannot be sent. Returns what was sent."""
         body = msgspec.json.encode(answer)
         try:
             await message.respond(body)
@@ -208,7 +211,7 @@ class Answerer:
             )
             return await self._respond(message, Answer(problem=problem))
         except NatsError as error:
-            # Whoever asked hears of it by waiting in vain, and asks again.
+            # The requester times out and asks again.
             log.warning("answer.unsent", subject=message.subject, error=repr(error))
         return answer
 

@@ -1,7 +1,7 @@
-"""What the broker says of streams and leases: one process of the cluster asks every few seconds, all hear it.
+"""Streams and leases as the broker reports them. One process asks every few seconds, and all hear the answer.
 
-Whoever has not heard such a look for a while takes one and tells the others: it does not matter who is gone.
-Streams are asked for at their leaders: only those know whether their replicas are current.
+A process that has not heard such a report for a while takes one and publishes it, so any process may fail.
+Stream info is requested from the leaders, because only they know whether their replicas are current.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ STREAMS = (*subjects.STREAM_SUBJECTS, LEASES)
 OWNERS = tuple(sorted({*commands.OWNER_OF.values(), *queries.OWNER_OF.values(), subjects.INTAKE}))
 EVERY_S = 2.0
 TURN_S = 1.0
-"""Those who listen wait for up to so much longer, each for a time of its own, so that one of them asks."""
+"""Maximum extra wait in seconds. Each listener picks a random part of it, so that usually only one asks."""
 FRESH_S = 8.0
-"""What was heard longer ago says nothing of the present."""
+"""Age in seconds beyond which a report is stale."""
 TIMEOUT_S = 2.0
 NOBODY_S = 5.0
-"""A lease is free for so long at the most when it goes from one replica to another."""
+"""Seconds without a leader that are normal while a lease moves between replicas."""
 REPLICA_S = 10.0
 REFUSES_S = 5.0
 GONE_S = 3.0
-"""A copy that was silent for longer counts for nothing; its leader hears it every second."""
+"""Silence in seconds after which a replica counts as gone. Its leader normally hears from it every second."""
 AWAY = (NatsError, TimeoutError, OSError)
 
 
 class StreamSeen(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
-    """One stream at one look."""
+    """One stream in one report."""
 
     last: int = 0
     """Its last position."""
     replicas: tuple[str, ...] = ()
-    """For each copy that is not current, which and how far it is."""
+    """For each replica that is not current: its name and how far behind it is."""
     problem: str = ""
-    """Why there was no answer, or nothing can be stored; empty where all is well."""
+    """Why there was no answer or nothing can be stored; empty if all is well."""
 
 
 class Look(msgspec.Struct, frozen=True):
@@ -61,7 +61,7 @@ class Look(msgspec.Struct, frozen=True):
 
 
 def judged(look: Look) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
-    """What is wrong at a look: owners that nobody leads, streams with late copies, streams without answer."""
+    """Return what is wrong: owners without leader, streams with lagging replicas, streams without answer."""
     leases = look.streams.get(LEASES, StreamSeen())
     why = ": the leases cannot be read" if leases.problem else ""
     nobody = {owner: f"nobody decides for the {owner}{why}" for owner in OWNERS if owner not in look.leaders}
@@ -75,19 +75,19 @@ def judged(look: Look) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
 
 
 class Judge:
-    """Tells of what holds at look after look, not only while something changes hands."""
+    """Reports only what persists over several looks, not brief handovers."""
 
     def __init__(self) -> None:
         self._lasting = Lasting(NOBODY_S), Lasting(REPLICA_S), Lasting(REFUSES_S)
 
     def look(self, now: float, look: Look | None) -> tuple[dict[str, str], ...]:
-        """What `judged` says and has held for long enough; nothing while there is no look to go by."""
+        """Return the findings of `judged` that have held long enough; nothing while there is no report."""
         found = ({}, {}, {}) if look is None else judged(look)
         return tuple(one.look(now, wrong) for one, wrong in zip(self._lasting, found, strict=True))
 
 
 class ClusterLook:
-    """Hears what was seen last, and looks when nobody else does."""
+    """Receives the newest report, and takes one if no other process does."""
 
     def __init__(
         self,
@@ -104,11 +104,11 @@ class ClusterLook:
 
     @property
     def last(self) -> Look | None:
-        """What was seen last; None where that is too long ago."""
+        """The newest report; None if it is too old."""
         return self._last if self._clock() - self._heard_at < FRESH_S else None
 
     async def run(self) -> None:
-        """Hear, and look where nobody does, until cancelled."""
+        """Listen for reports, and take one if none arrives, until cancelled."""
         heard = await self._connection.subscribe(subjects.health_look(), cb=self._hear)
         try:
             while True:
@@ -132,7 +132,7 @@ class ClusterLook:
 
 
 async def take(connection: Client) -> Look:
-    """Ask the broker for every stream, and who leads."""
+    """Ask the broker about every stream and for the current leaders."""
     infos = dict(
         zip(STREAMS, await asyncio.gather(*(_info(connection, name) for name in STREAMS)), strict=True)
     )
@@ -167,7 +167,7 @@ def _seen(info: Mapping[str, Any]) -> StreamSeen:
     if missing > 0:
         late.append(f"{missing} more should be there")
     here = 1 + sum(not _gone(one) for one in copies)
-    # A leader that has lost the others still answers, and stores nothing.
+    # A leader that has lost its replicas still answers, but stores nothing.
     problem = f"only {here} of its {wanted} copies are there" if 2 * here <= wanted else ""
     return StreamSeen(int(info["state"]["last_seq"]), tuple(late), problem)
 
@@ -177,7 +177,7 @@ def _silent_s(copy: Mapping[str, Any]) -> float:
 
 
 def _gone(copy: Mapping[str, Any]) -> bool:
-    # A broker counts as current for some ten seconds after it has died; a new leader has never heard of it.
+    # A dead broker still counts as current for some ten seconds; a new leader has never heard from it.
     never = not copy.get("current") and not copy.get("active")
     return bool(copy.get("offline")) or _silent_s(copy) > GONE_S or never
 

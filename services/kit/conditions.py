@@ -1,7 +1,7 @@
-"""What can be wrong with a process or with its cluster, and what is wrong just now.
+"""What can be wrong with a process or its cluster, and what currently is.
 
-A condition has a name, which the numbers, the alerts and docs/guides/health.md share, and words for people:
-what it is, and what to do. It can hold of several things at once, such as of two streams.
+A condition has a name, shared by the metrics, the alerts and docs/guides/health.md, and a text for operators:
+what it is, and what to do. It can hold for several things at once, such as two streams.
 """
 
 from __future__ import annotations
@@ -35,14 +35,16 @@ log = structlog.get_logger()
 
 
 class Kind(NamedTuple):
-    """What is to be known of a condition."""
+    """Properties of a condition."""
 
     action: str
-    """What to do about it, for a person who looks after the cluster."""
+    """What the operator should do about it."""
     ready: bool = True
-    """Whether a process that has it can still be sent requests: another one would be no better off."""
+    """Whether a process with this condition should still get requests, because another would be no better
+    off."""
     told: bool = True
-    """Whether others are told of it: not where they see it themselves, or need not know."""
+    """Whether the condition is reported to other processes. False if they see it themselves or need not
+    know."""
 
 
 KINDS: dict[str, Kind] = {
@@ -110,14 +112,14 @@ class Trouble(msgspec.Struct, frozen=True):
 
     condition: str
     about: str
-    """What it holds of: a stream, an owner; empty for the process itself."""
+    """What the condition holds for: a stream or an owner; empty for the process itself."""
     message: str
     since: float
     """Seconds since the epoch."""
     program: str
-    """Who says so."""
+    """The process that reports it."""
     detail: str = ""
-    """The broker's or the database's own words: for operators alone, as they may name hosts and paths."""
+    """The broker's or database's own message. For operators only, because it may name hosts and paths."""
 
     @property
     def action(self) -> str:
@@ -125,16 +127,16 @@ class Trouble(msgspec.Struct, frozen=True):
         return KINDS[self.condition].action
 
     def line(self) -> str:
-        """Everything in one line."""
+        """The whole trouble on one line."""
         since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.since))
         why = f" ({self.detail})" if self.detail else ""
         return f"{self.condition}: {self.message}{why}, since {since}. {self.action}"
 
 
 class Conditions:
-    """What is wrong just now, as one process knows it.
+    """What is currently wrong, as known to one process.
 
-    Each condition is told by one thread only; anybody may read.
+    Each condition is set by one thread only; any thread may read.
     """
 
     def __init__(self, program: str, clock: Callable[[], float] = time.time) -> None:
@@ -143,9 +145,9 @@ class Conditions:
         self._found: dict[str, dict[str, Trouble]] = {}
 
     def tell(self, condition: str, messages: Mapping[str, str], details: Mapping[str, str] = NONE) -> None:
-        """Say of what the condition holds, each with a message; it holds of nothing else any more.
+        """Set what the condition holds for, each with a message. It ends for everything else.
 
-        `details` are the broker's or the database's own words.
+        `details` are the broker's or database's own messages.
         """
         before, now = self._found.get(condition, {}), self._clock()
         found = {
@@ -161,7 +163,7 @@ class Conditions:
         }
         self._found[condition] = found
         if condition == LOOP_BLOCKED:
-            # Told by the watchdog, whose thread must not wait for whoever reads the output.
+            # Set by the watchdog, whose thread must not block on writing the log.
             return
         for about in found.keys() - before.keys():
             one = found[about]
@@ -178,34 +180,34 @@ class Conditions:
         return sorted(found, key=lambda one: (one.since, one.condition, one.about))
 
     def readings(self) -> Iterable[Reading]:
-        """For Prometheus: every condition, 0 where it holds of nothing."""
+        """Prometheus readings of every condition, 0 if it does not hold."""
         values = dict.fromkeys(((kind, "") for kind in KINDS), 0.0)
         values |= {(one.condition, one.about): 1.0 for one in self.current()}
         yield Reading("condition", "1 while the condition holds", ("condition", "about"), values)
 
 
 class Lasting:
-    """Which of some things have held for long enough to be told."""
+    """Filters for things that have held long enough to be reported."""
 
     def __init__(self, limit_s: float) -> None:
         self._limit_s = limit_s
         self._since: dict[str, float] = {}
 
     def look(self, now: float, messages: Mapping[str, str]) -> dict[str, str]:
-        """Of what holds now, what has held for longer than the limit."""
+        """Return the messages that have held for at least the limit."""
         self._since = {about: self._since.get(about, now) for about in messages}
         return {about: text for about, text in messages.items() if now - self._since[about] >= self._limit_s}
 
 
 class Standstill:
-    """For how long there has been something to do and nothing was done."""
+    """Measures for how long there has been work without progress."""
 
     def __init__(self) -> None:
         self._since = 0.0
         self._progress: object = None
 
     def look(self, now: float, *, left: bool, progress: object) -> float:
-        """Seconds without any change of `progress` while something was left."""
+        """Return the seconds without any change of `progress` while work was left."""
         if not left or progress != self._progress:
             self._since, self._progress = now, progress
         return now - self._since

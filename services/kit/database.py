@@ -1,7 +1,7 @@
-"""One service's database: its snapshot, its read model, and the position both are true at.
+"""One service's database: its snapshot, its read model, and the log position of both.
 
-All writing happens in one thread, in batches, each a single transaction. Everything in here can be
-rebuilt from the log, so deleting a database costs a replay and nothing else.
+All writes happen in one thread, in batches, each a single transaction. Everything here can be rebuilt from
+the log, so deleting a database costs only a replay.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ SNAPSHOTS = sa.Table(
     sa.Column("away", sa.SmallInteger, nullable=False, server_default="0"),
     sa.Column("position", sa.BigInteger, nullable=False, server_default="0"),
 )
-"""Where an owner pages by root: `root` is what a record belongs to, `away` is 1 for one that a start does not
-load, and `position` says when it was saved: the sum of the positions that all streams were folded to."""
+"""For owners that page by root, `root` is the root a record belongs to, `away` is 1 if a start does not load
+it, and `position` says when it was saved: the sum of the positions to which all streams were folded."""
 HERE = sa.text("away = 0")
-"""Written so in the index and in what is asked, or the database does not see that they are the same."""
+"""Shared literally by the index and the queries; otherwise the database does not recognise the condition."""
 OF_ROOT = sa.Index("snapshots_of_root", SNAPSHOTS.c.owner, SNAPSHOTS.c.root)
 LOADED = sa.Index("snapshots_loaded", SNAPSHOTS.c.owner, sqlite_where=HERE, postgresql_where=HERE)
 SIZE_IN_POSTGRESQL = sa.text(
@@ -51,18 +51,18 @@ SIZE_IN_POSTGRESQL = sa.text(
 
 
 class Unreadable(Exception):
-    """A stored record is no record any more: bytes of it have changed on the disk."""
+    """A stored record that cannot be decoded because its bytes changed on disk."""
 
 
 class Damaged(Exception):
-    """The file of a database is broken; the next start sets it aside."""
+    """The database file is damaged. The next start sets it aside."""
 
 
 class Database:
     """A SQLAlchemy engine with one writer thread and a few reader threads."""
 
     def __init__(self, url: str, *, readers: int = 4, damaged: str = "") -> None:
-        """`damaged` says what was wrong with the file in whose place this one was made; it is empty then."""
+        """`damaged` says what was wrong with the file that this new, empty database replaces."""
         self.damaged = damaged
         self._file = sqlite_file(url)
         self._broken: asyncio.Future[str] | None = None
@@ -75,12 +75,12 @@ class Database:
         self._writer = ThreadPoolExecutor(1, "database-writer")
         self._readers = ThreadPoolExecutor(readers, "database-reader")
         self.failure = ""
-        """Why it did not do what was asked last, where that was no fault of who asked; empty when it did."""
+        """Why the last operation failed through no fault of the caller; empty if it succeeded."""
 
     async def until_damaged(self) -> None:
-        """Raise `Damaged` once somebody meets damage in the file, wherever that is.
+        """Raise `Damaged` once any caller finds damage in the file.
 
-        Its users cannot go on, and a start of the process makes another from the log.
+        The service cannot go on. The next start of the process rebuilds the database from the log.
         """
         self._broken = asyncio.get_running_loop().create_future()
         raise Damaged(f"the database {self._file} is damaged: {await self._broken}")
@@ -103,7 +103,7 @@ class Database:
             return await asyncio.get_running_loop().run_in_executor(pool, way, work)
 
     def read_now(self, work: Callable[[sa.Connection], T]) -> T:
-        """Run `work` on a consistent view while the loop waits: for a few rows that a rule looks for."""
+        """Run `work` on a consistent view, blocking the event loop. For the few rows that a rule looks up."""
         with self._noting_damage():
             return self.look(work)
 
@@ -122,10 +122,10 @@ class Database:
             self._broken.set_result(reason)
 
     def look(self, work: Callable[[sa.Connection], T]) -> T:
-        """Run `work` on a view of the database that no commit changes meanwhile."""
+        """Run `work` on a view of the database that no concurrent commit changes."""
         with self._noting_failure(), self.engine.connect() as connection:
             if connection.dialect.name == "sqlite":
-                # The driver begins a transaction by itself only before it writes.
+                # The driver begins a transaction on its own only before a write.
                 connection.exec_driver_sql("BEGIN")
             else:
                 connection.execution_options(isolation_level="REPEATABLE READ")
@@ -145,18 +145,18 @@ class Database:
         self.failure = ""
 
     async def size_bytes(self) -> int:
-        """What it takes on disk, indices included."""
+        """Return the size on disk in bytes, indices included."""
         return await self.read(_size_bytes)
 
     def close(self) -> None:
-        """Let running work end, then give the connections back."""
+        """Let running work finish, then release the connections."""
         self._writer.shutdown()
         self._readers.shutdown()
         self.engine.dispose()
 
 
 def in_words(error: sa.exc.DBAPIError) -> str:
-    """What the database itself said, in one line and without the statement."""
+    """Return the database's own error message, on one line and without the statement."""
     return str(error.orig).strip().partition("\n")[0]
 
 
@@ -172,7 +172,8 @@ def _size_bytes(connection: sa.Connection) -> int:
 def _tune_sqlite(connection: Any, _: Any) -> None:
     cursor = connection.cursor()
     cursor.execute("PRAGMA journal_mode=WAL")
-    # A power loss may cost the newest transactions; the position goes with them, so replay restores both.
+    # A power loss may lose the newest transactions, but the position goes with them, so a replay restores
+    # both.
     cursor.execute("PRAGMA synchronous=NORMAL")
     cursor.close()
 
@@ -181,7 +182,10 @@ def _tune_postgresql(connection: Any, _: Any) -> None:
     from psycopg.types.string import StrDumper
 
     class WithoutNul(StrDumper):
-        """Texts of people hold what they like, and are in the log already: none may stop who saves them."""
+        """Replaces NUL characters.
+
+        User texts may contain them and are already in the log, so saving must not fail.
+        """
 
         def dump(self, obj: str) -> Any:
             return super().dump(storable(obj))
@@ -190,12 +194,12 @@ def _tune_postgresql(connection: Any, _: Any) -> None:
 
 
 def storable(text: str) -> str:
-    """The text with a sign in place of each NUL, which PostgreSQL does not store."""
+    """Return the text with NUL, which PostgreSQL cannot store, replaced by a visible sign."""
     return text.replace("\0", "\u2400") if "\0" in text else text
 
 
 def upsert(connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]]) -> None:
-    """Insert rows or replace those with the same primary key; SQLite and PostgreSQL."""
+    """Insert rows, or replace those with the same primary key. Works on SQLite and PostgreSQL."""
     if not rows:
         return
     if connection.dialect.name == "sqlite":
@@ -216,7 +220,7 @@ def upsert(connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]
 
 
 def add_roots(connection: sa.Connection) -> None:
-    """For migrations: let records belong to roots, unless the tables were made so from the beginning."""
+    """For migrations: add roots to records, unless the tables were created with them."""
     columns = {column["name"] for column in sa.inspect(connection).get_columns(SNAPSHOTS.name)}
     if SNAPSHOTS.c.root.name not in columns:
         connection.exec_driver_sql("ALTER TABLE snapshots ADD COLUMN root VARCHAR")
@@ -227,6 +231,6 @@ def add_roots(connection: sa.Connection) -> None:
 
 
 def forget_snapshot(connection: sa.Connection, *tables: str) -> None:
-    """For migrations: forget what follows from CONTROL alone; it is folded again at the start."""
+    """For migrations: delete what follows from CONTROL alone. The next start folds it again."""
     for name in (*tables, SNAPSHOTS.name, POSITIONS.name):
         connection.execute(sa.delete(sa.table(name)))

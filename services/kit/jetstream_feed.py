@@ -1,8 +1,8 @@
-"""Reading a stream fast and for ever.
+"""Fast, continuous reading of a stream.
 
-Two pull requests are always outstanding on one inbox and a callback takes the messages: three to five
-times as fast as fetching batch by batch. The consumer is ephemeral and unacknowledged: the position is ours,
-and whenever anything looks wrong a new consumer goes on right behind it.
+Two pull requests are always outstanding on one inbox, and a callback receives the messages. This is three to
+five times as fast as fetching batch by batch. The consumer is ephemeral and uses no acks: the feed tracks the
+position itself, and whenever anything looks wrong, a new consumer continues right behind it.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from services.kit.trace_context import HEADER
 __all__ = ["CANNOT_READ", "JetStreamFeed"]
 
 CANNOT_READ = (*AWAY, Broken, BadSegment, OutcomeUnknown)
-"""What those who ask a log where it ends, and read it, must expect while the broker is away."""
+"""Errors to expect when asking for the end of a log, or reading it, while the broker is away."""
 
 ASK = 500
-"""Messages per pull request, at most; two requests are outstanding."""
+"""Maximum number of messages per pull request; two requests are outstanding."""
 ASK_BYTES = 4 * 1024 * 1024
-"""So few messages are asked for where they are large that a request brings about this much."""
+"""Target size of one request in bytes: fewer messages are requested if they are large."""
 SEEN = 64
-"""What is asked for depends on so many messages that came last."""
+"""Number of recent messages whose sizes determine how many are requested."""
 EXPIRES_S = 30
 HEARTBEAT_S = 1
 SILENT_S = 4.0
@@ -47,9 +47,10 @@ LOOK_EVERY_S = 0.25
 """How soon another connection is noticed; what the broker itself says is heard at once."""
 CHECK_EVERY_S = 60.0
 BUFFERED = 4
-"""Requests' worth of messages that may wait here to be taken."""
+"""Maximum number of undelivered messages buffered here, in requests."""
 OPEN_PATIENCE_S = 8.0
-"""For how long a first consumer is asked for again: what is sent while a connection breaks gets no answer."""
+"""How long in seconds to retry creating the first consumer: requests sent while a connection breaks get no
+answer."""
 RETRY_S = 0.2
 NANOSECONDS = 1_000_000_000
 ENDED_REQUEST = "408"
@@ -58,7 +59,7 @@ log = structlog.get_logger()
 
 
 class JetStreamFeed:
-    """One running read; `position` is that of the last message handed out or buffered."""
+    """A running read. `position` is that of the last message delivered or buffered."""
 
     def __init__(
         self,
@@ -68,7 +69,7 @@ class JetStreamFeed:
         subjects: Sequence[str],
         marks: dict[str, Mark] | None = None,
     ) -> None:
-        """`marks` has, by stream, the newest message read before; what is read now is noted there."""
+        """`marks` holds the newest message read per stream. It is updated as messages are read."""
         self._connection = connection
         self._stream = stream
         self._subjects = list(subjects)
@@ -96,7 +97,10 @@ class JetStreamFeed:
         self._looking: asyncio.TimerHandle | None = None
 
     async def open(self) -> None:
-        """Make the first consumer; raises `LogTruncated` when the log is not what was read of it before."""
+        """Create the first consumer.
+
+        Raises `LogTruncated` if the log does not contain what was read before.
+        """
         deadline = time.monotonic() + OPEN_PATIENCE_S
         while True:
             try:
@@ -124,7 +128,7 @@ class JetStreamFeed:
             await self._news.wait()
         if self._failure is not None:
             raise self._failure
-        # Whoever waits here may be cancelled: nothing is taken before the last await.
+        # The caller may be cancelled while waiting, so take messages only after the last await.
         await self._ask(len(self._buffer))
         self._news.clear()
         messages, self._buffer = self._buffer, []
@@ -133,7 +137,7 @@ class JetStreamFeed:
         return Batch(messages, self._pending == 0)
 
     def _note(self) -> None:
-        """Remember the newest message, to know the log by it."""
+        """Record the newest message, to recognise the log by it later."""
         known = self._marks.get(self._stream)
         if self._stored_at and (known is None or known.position < self.position):
             self._marks[self._stream] = Mark(self.position, self._stored_at)
@@ -141,9 +145,9 @@ class JetStreamFeed:
     # -- consumers come and go
 
     def _look(self) -> None:
-        """Notice what breaks without a word: as a timer, which costs a resting process less than a task."""
+        """Detect silent failures. A timer costs an idle process less than a task."""
         silent = self._asked > 0 and time.monotonic() - self._heard_at > SILENT_S
-        # Another connection: the broker has forgotten our requests, and perhaps the consumer.
+        # After a reconnect, the broker has forgotten our requests and perhaps the consumer.
         moved = self._connection.stats["reconnects"] != self._reconnects
         if silent or moved:
             self._broken.set()
@@ -166,13 +170,13 @@ class JetStreamFeed:
                 self._broken.set()
                 await asyncio.sleep(RETRY_S)
             except BaseException as error:
-                # Whoever reads must hear of it: nobody would ever wake them.
+                # Pass the error to the reader, which nothing else would wake.
                 self._failure = error
                 self._news.set()
                 raise
 
     async def _check_again(self) -> None:
-        """Look at the stream once in a while; what seems wrong is cleared up before anything else is read."""
+        """Check the stream now and then. Anything suspicious is resolved before more is read."""
         with contextlib.suppress(*AWAY):
             try:
                 await self._check.look(self.position)
@@ -206,7 +210,7 @@ class JetStreamFeed:
         self._consumer = created["name"]
         self._pending = created["num_pending"]
         self._heard_at = time.monotonic()
-        # While there was no consumer nothing could be read.
+        # Nothing could be read while there was no consumer.
         self.behind.begin_again()
         self.behind.known(self._received + self._pending)
         if self._pending == 0:
@@ -220,7 +224,7 @@ class JetStreamFeed:
             with contextlib.suppress(*AWAY):
                 await subscription.unsubscribe()
         if creating is not None:
-            # Whoever gave up while it was being created still has it removed, as soon as it has a name.
+            # If creation was cancelled, remove the consumer anyway once its name is known.
             with contextlib.suppress(*AWAY, Broken, LogTruncated):
                 name = (await creating)["name"]
                 await self._connection.publish(f"$JS.API.CONSUMER.DELETE.{self._stream}.{name}", b"")
@@ -228,13 +232,13 @@ class JetStreamFeed:
     # -- messages
 
     async def _ask(self, taken: int = 0) -> None:
-        """Keep two requests outstanding, unless enough waits here to be taken, beside what is being taken."""
+        """Keep two requests outstanding unless the buffer, without the `taken` messages, is full."""
         ask = self._at_once()
         if len(self._buffer) - taken >= BUFFERED * ask:
             return
         want = {"batch": ask, "expires": EXPIRES_S * NANOSECONDS, "idle_heartbeat": HEARTBEAT_S * NANOSECONDS}
         if self._asked <= 0:
-            # Nobody asked for anything, so nothing was owed.
+            # No request was outstanding, so no message was due.
             self._heard_at = time.monotonic()
         while self._asked <= ask:
             self._asked += ask
@@ -295,5 +299,5 @@ class JetStreamFeed:
             task = asyncio.ensure_future(self._ask())
             task.add_done_callback(lambda _: None)
             return
-        # 404, 409 (consumer deleted, leader changed), 503 (nobody there): a new consumer finds out.
+        # 404, 409 (consumer deleted, leader changed), 503 (no responders): a new consumer finds out.
         self._broken.set()

@@ -1,8 +1,8 @@
-"""Which roots are in the memory: brings those that somebody looks for, and lets go of those that are at rest.
+"""Decides which roots are in memory: loads those that are needed and evicts those at rest.
 
-A root is at rest when it is over, its records call for nothing, and all of it is saved. Those that moved last
-stay, so many as there is room for. What lies in the database is newer than what is folded here only where
-another replica leads and this one is behind: where that matters, the whole state is loaded anew.
+A root is at rest when it is over, its records call for no decision, and all of it is saved. The most recently
+changed roots stay, as many as there is room for. The database is newer than the state folded here only if
+another replica leads and this one is behind. Where that matters, the whole state is reloaded.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from services.kit.snapshot_store import DatabaseSaver
 S = TypeVar("S")
 T = TypeVar("T")
 ROOM = 10_000
-"""Records of paged tables that stay loaded though they are at rest."""
+"""Number of records in paged tables that stay loaded although they are at rest."""
 LATELY = 100
-"""A root stays for so many portions after it moved, however little room there is: it may go on moving."""
+"""Number of portions for which a root stays after it changed, however little room there is: it may change
+again."""
 AT_ONCE = 1_000
 """Records that are let go of after one folded portion; of the last root all."""
 REMEMBERED = 20_000
@@ -32,7 +33,7 @@ REMEMBERED = 20_000
 
 
 class Pager(Generic[S]):
-    """Brings and lets go of the records of one state."""
+    """Loads and evicts the records of one state."""
 
     def __init__(
         self,
@@ -43,7 +44,7 @@ class Pager(Generic[S]):
         faulted: Callable[[PageFault], None],
         room: int | None = None,
     ) -> None:
-        """`faulted` hears of each `PageFault` before it is raised; `room` stands for `ROOM`."""
+        """`faulted` is called with each `PageFault` before it is raised. `room` overrides `ROOM`."""
         self._rules = rules
         self._saver = saver
         self._roots = roots
@@ -53,9 +54,9 @@ class Pager(Generic[S]):
         self._state: S = rules.state()
         self._positions: Mapping[str, int] = {}
         self._here: set[str] = set()
-        """Roots that are loaded: what is not found of them is not there."""
+        """Loaded roots. A record of theirs that is not found does not exist."""
         self._moved: dict[str, int] = {}
-        """Those that may be at rest, with the portion in which they moved last; longest ago first."""
+        """Roots that may be at rest, with the portion in which each last changed, oldest first."""
         self._dropped = 0
         """The portion in which a record went of which nobody knows any more what it belonged to."""
         self._empty = Lately[str](REMEMBERED)
@@ -68,7 +69,10 @@ class Pager(Generic[S]):
         """How often a state was loaded."""
 
     def begin(self, state: S, positions: Mapping[str, int]) -> None:
-        """Take charge of a state as it was loaded; `positions` goes on telling what it is true at."""
+        """Take charge of a freshly loaded state.
+
+        `positions` is updated by its owner as the state is folded.
+        """
         self._state, self._positions = state, positions
         self._begun += 1
         self._here, self._moved = set(), {}
@@ -80,7 +84,7 @@ class Pager(Generic[S]):
                 self._note((table, id), self._saver.folded)
 
     def moved(self, keys: Iterable[Key]) -> None:
-        """Records were put or dropped by the portion that is being folded."""
+        """Note the records that the current portion stored or deleted."""
         for key in keys:
             self._note(key, self._saver.folded + 1)
 
@@ -102,7 +106,7 @@ class Pager(Generic[S]):
             self._dropped = portion
 
     def is_loaded(self, root: str) -> bool:
-        """Whether a root is in the memory."""
+        """Whether a root is in memory."""
         return root in self._here
 
     async def bring(self, messages: Iterable[Any]) -> None:
@@ -148,7 +152,7 @@ class Pager(Generic[S]):
                     self._empty.note(root)
 
     def let_go(self, touched: dict[Key, str], parked: Collection[Key]) -> None:
-        """Let go of roots at rest, as many as are too many; what they have in `touched` calls for nothing."""
+        """Evict roots at rest while there are too many records, and remove their keys from `touched`."""
         gone = 0
         while gone < AT_ONCE:
             root = next(iter(self._moved), None)
@@ -165,7 +169,7 @@ class Pager(Generic[S]):
             if first is None:
                 self._here.discard(root)
             elif self._roots.is_over(self._state, root):
-                # Only now: what lives may have very many.
+                # Only now, because a root that is not over may have very many members.
                 keys = [first, *members]
                 gone += len(keys)
                 if self._call_for_nothing(keys, parked):
@@ -201,7 +205,7 @@ class Pager(Generic[S]):
             self._moved[root] = self._saver.folded
 
     def _load(self, table: str, id: Any) -> bool:
-        """Bring the root of a record that a rule looks for; whether there is that record."""
+        """Load the root of a record that a rule looks up. Returns whether the record exists."""
         key = (table, id)
         if not self._may_be_away(key):
             return False
@@ -225,7 +229,7 @@ class Pager(Generic[S]):
         return root != "" and root not in self._here and root not in self._empty
 
     def _sorted_out(self, keys: Iterable[Key]) -> tuple[list[Key], set[str]]:
-        """The roots to ask for, and the records whose roots only the database knows."""
+        """Return the keys whose roots only the database knows, and the known roots of the others."""
         unknown, roots = list[Key](), set[str]()
         for key in keys:
             root = self._roots.root_of(self._state, key)

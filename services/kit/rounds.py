@@ -1,8 +1,8 @@
-"""What one round decides: events that go into the log as one fenced batch, and the answers that follow.
+"""What one round decides: events appended to the log as one fenced batch, and the answers that follow.
 
-There are three sources: commands of people, due times, and records that moved. They take turns, one round
-each, so none can starve another. A round is built without a pause and changes nothing; it counts when it was
-read back.
+Decisions come from three sources: user commands, due times, and records that changed. They take turns, one
+round each, so none can starve another. A round is built without awaiting and changes nothing; it takes effect
+once it has been read back from the log.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from services.kit.rules import Key, Rules
 
 S = TypeVar("S")
 EVENTS = 999
-"""Of a round, beside the record of the decision: the broker takes 1,000 messages in one atomic batch."""
+"""Events per round, besides the decision record. The broker accepts 1,000 messages in one atomic batch."""
 BYTES = 4 * 1024 * 1024
-"""Of a round, beside one event that is larger by itself."""
+"""Maximum size of a round, except that a single event may be larger."""
 MOST_PARTS = 1000
-"""Rounds that one command may take."""
+"""Maximum number of rounds that one command may take."""
 WORK_S = 0.02
-"""For so long a round may rule on commands; others wait for this loop."""
+"""Time budget in seconds for deciding commands in one round, because the event loop is blocked meanwhile."""
 
 log = structlog.get_logger()
 
 
 class Decided(msgspec.Struct, frozen=True):
-    """An event of a round, as it will lie in the log."""
+    """An event of a round, as it will be stored in the log."""
 
     event: Any
     id: str
@@ -46,7 +46,7 @@ class Decided(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What a command comes to, once the round is in the log up to the event before `place`."""
+    """The result of a command, valid once the log contains the round up to the event before `place`."""
 
     pending: Pending
     place: int
@@ -54,7 +54,7 @@ class Outcome(msgspec.Struct, frozen=True):
     problem: Refused | None = None
 
     def tell(self, before: int) -> None:
-        """Answer it; `before` is the position that the round's first event follows."""
+        """Answer the command. `before` is the position just before the round's first event."""
         if self.problem is not None:
             self.pending.fail(self.problem)
         else:
@@ -62,7 +62,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class Round:
-    """One batch in the making."""
+    """A batch under construction."""
 
     def __init__(self, batch: str, at: float) -> None:
         self.batch = batch
@@ -70,16 +70,16 @@ class Round:
         self.events: list[Decided] = []
         self.outcomes: list[Outcome] = []
         self.unfinished: list[Pending] = []
-        """A command of more events than one round takes: it is ruled on again when these are read back."""
+        """A command with too many events for one round. It is decided again once these are read back."""
         self._bytes = 0
 
     @property
     def waiting(self) -> list[Pending]:
-        """The commands that it rules on."""
+        """The commands that this round decides."""
         return [outcome.pending for outcome in self.outcomes] + self.unfinished
 
     def encoded(self, events: Iterable[Any], actor: str, cause: str) -> list[Decided]:
-        """Events as they would follow here; raises `Refused` for one that the log cannot take."""
+        """Encode events as they would follow here. Raises `Refused` if one is too large for the log."""
         made = []
         for number, event in enumerate(events, len(self.events)):
             id = f"{self.batch}-{number}"
@@ -94,19 +94,19 @@ class Round:
         return made
 
     def fits(self, more: Sequence[Decided]) -> bool:
-        """Whether these may still be added."""
+        """Whether these events may still be added."""
         count = len(self.events) + len(more)
         size = self._bytes + sum(len(one.body) for one in more)
         return count <= 1 or (count <= EVENTS and size <= BYTES)
 
     def add(self, more: Iterable[Decided]) -> None:
-        """Decide these, too."""
+        """Add events to the round."""
         for one in more:
             self.events.append(one)
             self._bytes += len(one.body)
 
     def prefix(self, more: list[Decided]) -> list[Decided]:
-        """As many of these as still fit."""
+        """Return as many of these events as still fit."""
         count, size = 0, self._bytes
         for count, one in enumerate(more, 1):
             size += len(one.body)
@@ -117,7 +117,7 @@ class Round:
 
 
 NOTHING = Round("", 0.0)
-"""Where there is nothing to decide; not to be added to."""
+"""The empty round. Never add to it."""
 
 
 class Rounds(Generic[S]):
@@ -131,14 +131,14 @@ class Rounds(Generic[S]):
         parked: Callable[[Key, str], None],
         stopwatch: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """`parked` hears of a record that cannot be decided about, and why."""
+        """`parked` is called with each record that cannot be decided on, and the reason."""
         self._rules = rules
         self._new_id = new_id
         self._parked = parked
         self._stopwatch = stopwatch
 
     def expired(self, state: S, now: float) -> Round:
-        """The due times that have come."""
+        """Build a round from the due times that have passed."""
         due = self._rules.due(state)
         found = Round(self._new_id(), now)
         if due is not None and due <= now:
@@ -147,7 +147,10 @@ class Rounds(Generic[S]):
         return found
 
     def reactions(self, state: S, now: float, touched: dict[Key, str]) -> Round:
-        """What the records call for that moved, by their keys; what is at rest is taken out of `touched`."""
+        """Build a round from the changed records in `touched`.
+
+        Records that need nothing are removed from it.
+        """
         found = Round(self._new_id(), now)
         at_rest = []
         for key, cause in touched.items():
@@ -170,13 +173,13 @@ class Rounds(Generic[S]):
         except Refused as problem:
             self._parked(key, str(problem))
         except Exception as error:
-            # A bug, and one record's misfortune: all others go on.
+            # A bug that affects one record must not stop the others.
             log.exception("decision.failed", owner=self._rules.owner, record=f"{key[0]} {key[1]}")
             self._parked(key, repr(error))
         return []
 
     def rulings(self, state: S, now: float, position: int, waiting: Waiting) -> Round:
-        """What people asked for, as many as fit: each is ruled on as if those before it were in the log."""
+        """Decide as many waiting commands as fit, each as if those before it were already in the log."""
         found, ahead = Round(self._new_id(), now), Ahead(self._rules, state, position)
         began = self._stopwatch()
         while (pending := waiting.take()) is not None:
@@ -190,7 +193,7 @@ class Rounds(Generic[S]):
         return found
 
     def _rule(self, found: Round, ahead: Ahead[S], pending: Pending, waiting: Waiting) -> bool:
-        """Take up a command; False when it must be the first of the next round."""
+        """Decide one command. Returns False if it must be the first of the next round."""
         alone = not found.events
         try:
             rule = self._rules.commands[type(pending.command)]
@@ -223,7 +226,7 @@ class Rounds(Generic[S]):
         return True
 
     def _cut(self, found: Round, pending: Pending, made: list[Decided]) -> list[Decided]:
-        """What this round can take of a command that fills more than one."""
+        """Return the part that fits into this round of a command that fills more than one."""
         pending.parts += 1
         if pending.parts > MOST_PARTS:
             raise RuntimeError(f"{type(pending.command).__name__} does not end after {MOST_PARTS} rounds")
@@ -237,24 +240,24 @@ class Rounds(Generic[S]):
 
 
 class Ahead(Generic[S]):
-    """The state as it will be when a round is in the log."""
+    """The state as it will be once the round is in the log."""
 
     def __init__(self, rules: Rules[S], state: S, position: int) -> None:
         self._rules = rules
         self._next = position + 2
-        """Where the round's first event would lie: behind the record of the decision."""
+        """Position of the round's first event, which follows the decision record."""
         self._below = state
         self._view: S | None = None
         self.blind = False
-        """Nobody can look further before this round is in the log."""
+        """True if no further command can be decided before this round is in the log."""
 
     @property
     def state(self) -> S:
-        """To be read, not to be changed."""
+        """The predicted state; read-only."""
         return self._below if self._view is None else self._view
 
     def fold(self, made: Sequence[Decided], actor: str, at: float) -> None:
-        """Take up further events; raises what the fold raises: they must not get into the log then."""
+        """Fold further events into the view. If the fold raises, the events must not reach the log."""
         if made and self._view is None:
             self._view = view_of(self._below)
         for one in made:
@@ -266,6 +269,6 @@ class Ahead(Generic[S]):
 
 
 def _not_kept(kind: str, key: str) -> Refused:
-    """What is in the log has to be saved, by everybody and for ever: so this may not get there."""
+    """Refuse a key that cannot be saved: every service must be able to store everything in the log."""
     known = f"{kind} would be known by a name of {len(key)} characters, {key[:40]!r}..."
     return invalid(f"{known}: at most {NAME_CHARACTERS} are taken, without a NUL; choose a shorter one")

@@ -1,8 +1,8 @@
-"""A process watches itself: its pages say what is wrong, and it ends where only a new start can help.
+"""A process watches itself: its health pages say what is wrong, and it exits when only a restart can help.
 
-That is: its event loop stands still, or its reading of the log although broker and database answer, for
-longer than the setting `stuck_s`. Time in which the process is stopped, or the machine sleeps or is too busy
-to run it, does not count.
+It exits if its event loop stalls, or if it stops reading the log although broker and database answer, for
+longer than the setting `stuck_s`. Time during which the process is stopped, or the machine sleeps or is too
+busy to run it, does not count.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ from services.kit.tls import server_context
 
 LOOK_EVERY_S = 1.0
 STARTING_EVERY_S = 0.1
-"""While it starts: whoever waits for it believes the page."""
+"""Interval in seconds during startup: those waiting for the process rely on the page."""
 DECIDES_S = 45.0
-"""A round may take so long, if it comes to that: an append by itself is given up after 30 s."""
+"""Maximum duration of a round in seconds. A single append is given up after 30 s."""
 SAVING_PATIENCE = 5
-"""A transaction may take so many times as long as reading may stand still: begun again it takes no less."""
+"""Factor on the stall limit for saving: a transaction can take long, and a restart would not make it
+faster."""
 
 End = Callable[[str], object]
 log = structlog.get_logger()
@@ -43,29 +44,29 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True)
 class Facts:
-    """Where to see how a process does."""
+    """Where to read the state of a process."""
 
     connection: Client
     look: ClusterLook | None
-    """None for a worker: it may neither ask the broker nor hear what others saw."""
+    """None for a worker, which may neither query the broker nor receive what others saw."""
     starting: Callable[[], str]
-    """What is waited for before it is ready; empty once it is."""
+    """What the process waits for before it is ready; empty once it is."""
     behind: Callable[[], Mapping[str, Left]]
-    """By stream, and for `SAVING`, what is left to do."""
+    """Remaining work per stream, and for `SAVING`."""
     position: Callable[[str], int]
-    """How far each of them is."""
+    """The current position of each of them."""
     reads_all: bool = True
-    """Whether all of CONTROL is read, so that its end tells how much is left."""
+    """Whether all of CONTROL is read, so that its end shows how much is left."""
     refusals: Callable[[], Mapping[str, str]] = dict
-    """By stream, why it did not take what this process lately wanted to store."""
+    """Per stream, why it recently refused to store something for this process."""
     failing: Callable[[], str] = str
-    """Why the database does not work; empty where it does."""
+    """Why the database does not work; empty if it does."""
     parked: Callable[[], Mapping[str, str]] = dict
-    """Records about which nothing can be decided, each with the reason."""
+    """Records that cannot be decided on, each with the reason."""
     saves: Callable[[], bool] = lambda: False
-    """Whether this process is to save what it folds just now."""
+    """Whether this process should currently save what it folds."""
     deciding: Callable[[], tuple[bool, int]] = lambda: (False, 0)
-    """Whether it is about to decide something, and how often it has come to an end with that."""
+    """Whether a decision is pending, and how many have been completed."""
 
 
 class SelfWatch:
@@ -84,18 +85,18 @@ class SelfWatch:
         self._lags = Lags(settings.log_lags_s, lambda name: self._position(name))
         self._still: defaultdict[str, Standstill] = defaultdict(Standstill)
         self._control = Behind()
-        """Positions of CONTROL, as the broker says where it ends."""
+        """Progress on CONTROL, measured against its end as the broker reports it."""
 
     @contextlib.contextmanager
     def shown(self) -> Iterator[None]:
-        """Have the pages open meanwhile, where settings ask for them."""
+        """Serve the health pages inside the context, if the settings ask for them."""
         port, host = self._settings.health_port, self._settings.health_host
         if port is not None:
             try:
                 context = server_context(self._settings) if self._settings.health_tls else None
                 log.info("health.listening", port=self.pages.start(port, host, context))
             except OSError as error:
-                # To be looked at is worth less than to run.
+                # Failing to serve the health page must not stop the service.
                 log.error("health.unavailable", port=port, error=str(error))
         try:
             yield
@@ -103,14 +104,14 @@ class SelfWatch:
             self.pages.stop()
 
     def begin(self, what: str) -> None:
-        """Say what is waited for before anything can be watched."""
+        """Report what the process is waiting for before it can be watched."""
         self.conditions.tell(names.STARTING, {"": what})
 
     @contextlib.contextmanager
     def watching_loop(self) -> Iterator[None]:
-        """Watch the event loop meanwhile: nobody may keep it for itself from here on."""
+        """Watch the event loop inside the context. From here on, nothing may block it."""
         stuck_s, limit_s = self._settings.stuck_s, self._settings.loop_blocked_s
-        # Who does not look would not renew it either.
+        # Without the watchdog, nothing would renew the switch.
         renew = process.begin_dead_mans_switch(stuck_s) if stuck_s > 0 and limit_s > 0 else None
 
         def looked(seconds: float) -> None:
@@ -126,20 +127,20 @@ class SelfWatch:
                 process.end_dead_mans_switch()
 
     def looked(self, stalled_s: float) -> None:
-        """Hear from the watchdog of the loop, in its thread."""
+        """Receive the result of the loop watchdog, in its thread."""
         wrong = {"": "the event loop is blocked: no request is answered"} if stalled_s else {}
         self.conditions.tell(names.LOOP_BLOCKED, wrong)
         if 0 < self._settings.stuck_s < stalled_s:
             self._end(f"the event loop has stood still for {stalled_s:.0f} s")
 
     async def run(self, facts: Facts) -> None:
-        """Look once a second until cancelled, and more often while it starts."""
+        """Look once a second until cancelled, more often during startup."""
         while True:
             self.look(facts, awake())
             await asyncio.sleep(STARTING_EVERY_S if facts.starting() else LOOK_EVERY_S)
 
     def look(self, facts: Facts, now: float) -> None:
-        """Find out what is wrong; `now` in seconds that this process was awake."""
+        """Find out what is wrong. `now` counts the seconds for which this process was awake."""
         tell, starting, failing = self.conditions.tell, facts.starting(), facts.failing()
         connected = facts.connection.is_connected
         look = facts.look.last if connected and facts.look is not None else None
@@ -186,7 +187,7 @@ class SelfWatch:
                 self._end(f"{name} has stood still for {still_s:.0f} s {where}")
 
     def _could_move(self, name: str, facts: Facts, look: Look | None) -> bool:
-        """Whether nobody but this process can be what keeps it."""
+        """Whether only this process itself can be the reason for a standstill."""
         if look is None:
             return False
         if name == SAVING:

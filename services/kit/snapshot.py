@@ -1,8 +1,8 @@
 """The stored form of one owner's folded state.
 
-A release whose fold makes another state of the same log has another *fold version* (`Rules.fold_version`),
-and keeps its snapshot in rows of its own. So two releases over one database never read each other's records:
-each goes on from what it saved itself, or folds the log anew.
+A release whose fold derives a different state from the same log has a different *fold version*
+(`Rules.fold_version`) and keeps its snapshot in its own rows. Two releases on one database therefore never
+read each other's records: each continues from its own snapshot, or folds the log from the beginning.
 """
 
 from __future__ import annotations
@@ -20,34 +20,36 @@ from services.kit.log import Mark
 from services.kit.rules import Key, record_types
 
 MARKS = "log marks"
-"""The kind of snapshot rows that are no records: what the log is known by, to all versions of the fold."""
+"""Kind of the snapshot rows that identify the log, shared by all fold versions. They hold no records."""
 DROPPED = "records dropped"
-"""The kind of a row whose position says when a record last went for good that belonged to a root."""
+"""Kind of the row whose position says when a record with a root was last deleted for good."""
 NO_RECORDS = (MARKS, DROPPED)
 AT_ONCE = 500
-"""So many ids are named in one question to the database."""
+"""Number of ids in one database query."""
 
 
 @dataclass
 class Pages:
-    """Records that were looked for, with all that belongs to their roots, as they lie in the database."""
+    """Requested records together with everything else under their roots, as stored in the database."""
 
     positions: dict[str, int]
-    """By stream, what they are true at."""
+    """Per stream, the position the records reflect."""
     dropped: int = 0
-    """When a record last went for good, as rows say when they were saved."""
+    """When a record was last deleted for good, on the same scale as `newest`."""
     records: dict[str, dict[Key, Any]] = field(default_factory=dict)
-    """By root."""
+    """Per root."""
     newest: int = 0
-    """When one of these was last saved: the sum of the positions of all streams, greater with each save."""
+    """When one of these was last saved: the sum of the positions of all streams, which grows with each
+    save."""
 
     folded_save: int = 0
-    """Of the saves that are known, and folded here in all streams, the newest: its sum."""
+    """The sum for the newest known save that is folded here in all streams."""
 
     def changed_after(self, here: Mapping[str, int]) -> bool:
-        """Whether it may have been otherwise where the log is folded up to `here`.
+        """Whether the records may have been different at the positions folded `here`.
 
-        Of several streams one may be behind and another ahead, so that no sum tells what is folded here.
+        With several streams, one may be behind and another ahead, so a sum of positions cannot tell what is
+        folded here.
         """
         if all(at <= here.get(stream, at) for stream, at in self.positions.items()):
             return False
@@ -56,10 +58,13 @@ class Pages:
 
 
 class Snapshot:
-    """One owner's records and the positions that they are true at, as one version of its fold has them."""
+    """One owner's records and their positions in the log, for one version of its fold."""
 
     def __init__(self, owner: str, state: type[Any], fold_version: int = 1) -> None:
-        """`fold_version`: of the rules that make the state; rows of version 1 have the owner's bare name."""
+        """`fold_version` is that of the rules that derive the state.
+
+        Rows of version 1 carry the owner's bare name.
+        """
         self.owner = owner
         self.fold_version = fold_version
         self._rows = _rows(owner, fold_version)
@@ -70,9 +75,9 @@ class Snapshot:
         }
 
     def load(self, connection: sa.Connection) -> tuple[Any, dict[str, int]]:
-        """The state and the position of each stream that it is true at; empty when nothing was stored.
+        """Load the state and its position in each stream; both are empty if nothing was stored.
 
-        Roots that are away are left where they are.
+        Roots marked as away are not loaded.
         """
         tables: dict[str, dict[Any, Any]] = {kind: {} for kind in self._types}
         query = sa.select(SNAPSHOTS.c.kind, SNAPSHOTS.c.id, SNAPSHOTS.c.body).where(
@@ -87,7 +92,7 @@ class Snapshot:
         try:
             return self._types[kind][0](id), self._decoders[kind].decode(body)
         except msgspec.ValidationError:
-            # Sound, and of another version: that is for a person to look at.
+            # Not damaged, but of an incompatible version: an operator must look at it.
             raise
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise Unreadable(f"the record of {kind} '{id}' cannot be read: {error}") from error
@@ -99,9 +104,9 @@ class Snapshot:
         roots: Iterable[str],
         known: Callable[[str], bool] = lambda _: False,
     ) -> Pages:
-        """All records of some roots, and of those that some records belong to, but for `known` roots.
+        """Load all records of the given roots and of the roots of the given keys, except `known` roots.
 
-        Nothing is stored under half a character, which no database takes, whoever asks for it.
+        Ids with a lone surrogate are skipped: no database can store them, so nothing is stored under them.
         """
         wanted = set(filter(_is_whole, roots))
         for kind, some in groupby(sorted(keys, key=_by_kind), key=_by_kind):
@@ -122,7 +127,10 @@ class Snapshot:
         return found
 
     def rootless(self, connection: sa.Connection, kinds: Iterable[str]) -> list[Key]:
-        """Records that a release has saved which knows of no roots: only in version 1 are its rows ours."""
+        """Return records saved by a release without roots.
+
+        Only fold version 1 shares rows with such a release.
+        """
         if self.fold_version != 1:
             return []
         c = SNAPSHOTS.c
@@ -141,7 +149,7 @@ class Snapshot:
         return sa.and_(SNAPSHOTS.c.owner == self._rows, SNAPSHOTS.c.root.in_(roots))
 
     def _move(self, connection: sa.Connection, roots: Iterable[str], away: int) -> None:
-        """Have roots loaded at the next start, or not."""
+        """Mark roots as loaded (0) or not loaded (1) by the next start."""
         for some in _portions(roots):
             others = sa.and_(self._of_roots(some), SNAPSHOTS.c.away != away)
             connection.execute(sa.update(SNAPSHOTS).where(others).values(away=away))
@@ -157,11 +165,11 @@ class Snapshot:
         *,
         dropped: bool = False,
     ) -> bool:
-        """Store what changed together with the positions, and with what the log is known by.
+        """Store changed records together with the positions and the marks that identify the log.
 
-        `roots` are those of records that belong to one; `away` are roots that a start need not load, unless
-        something of them has changed here; `dropped`, whether a record that belonged to a root is none any
-        more. Returns False, storing nothing, when another replica has already stored a later state.
+        `roots` maps records to their roots. `away` lists roots that a start need not load, unless one of
+        their records changed here. `dropped` says whether a record with a root was deleted. Returns False and
+        stores nothing if another replica has already stored a later state.
         """
         stored = self.positions(connection, hold=True)
         if any(stored.get(stream, 0) > position for stream, position in positions.items()):
@@ -187,35 +195,41 @@ class Snapshot:
         return True
 
     def positions(self, connection: sa.Connection, *, hold: bool = False) -> dict[str, int]:
-        """How far of each stream is stored; `hold` lets no other replica store before this one has."""
+        """Return the stored position of each stream.
+
+        `hold` locks out other replicas until this one has stored.
+        """
         query = sa.select(POSITIONS.c.stream, POSITIONS.c.position).where(POSITIONS.c.owner == self._rows)
         query = query.with_for_update() if hold else query
         return {stream: position for stream, position in connection.execute(query)}
 
     def known(self, connection: sa.Connection) -> dict[str, int]:
-        """How far each stream was read by whichever version of the fold: the log reaches as far at least."""
+        """Return the furthest position any fold version has read in each stream.
+
+        The log must reach at least there.
+        """
         newest = sa.func.max(POSITIONS.c.position)
         query = sa.select(POSITIONS.c.stream, newest).group_by(POSITIONS.c.stream)
         return {stream: position for stream, position in connection.execute(query)}
 
     def others(self, connection: sa.Connection) -> list[int]:
-        """The other versions of the fold that have stored a state."""
+        """Return the other fold versions that have stored a state."""
         found = connection.execute(sa.select(POSITIONS.c.owner).distinct()).scalars()
         return sorted({_version(rows) for rows in found} - {self.fold_version})
 
     def forget_all(self, connection: sa.Connection) -> None:
-        """Drop what all versions have stored."""
+        """Delete what all versions have stored."""
         for version in (self.fold_version, *self.others(connection)):
             self._forget(connection, version)
 
     def forget_older(self, connection: sa.Connection) -> None:
-        """Drop what versions before the last one stored; to that one somebody may want to go back."""
+        """Delete the snapshots of all older versions but the last, which is kept for a rollback."""
         older = [version for version in self.others(connection) if version < self.fold_version]
         for version in older[:-1]:
             self._forget(connection, version)
 
     def marks(self, connection: sa.Connection) -> dict[str, Mark]:
-        """By stream, a message that was read before the snapshot was stored."""
+        """Return, per stream, a message that was read before the snapshot was stored."""
         query = sa.select(SNAPSHOTS.c.id, SNAPSHOTS.c.body).where(
             SNAPSHOTS.c.owner == self.owner, SNAPSHOTS.c.kind == MARKS
         )

@@ -1,10 +1,10 @@
-"""Sorted sets of tuples: what a state looks records up by, where their own ids do not lead to them.
+"""Sorted sets of tuples: secondary indexes by which a state looks up its records.
 
-All indexes of all states have this one shape. A tuple begins with what one asks by and ends with the id of a
-record, as in `(experiment, trial)`, so that the trials of an experiment are a run of neighbours: to find, to
-count and to change them costs time that grows with the logarithm of the whole, and with what is asked for.
+All indexes of all states have this shape. A tuple begins with the search key and ends with a record's id, as
+in `(experiment, trial)`, so the trials of an experiment are adjacent. Finding, counting and changing them
+costs time logarithmic in the size of the set plus the size of the result.
 
-An index is a function of the records and is not stored. Whoever puts or drops a record keeps it true.
+An index is a function of the records and is not stored. Code that stores or deletes a record must update it.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ _TOP = _Top()
 
 
 class SortedKeys:
-    """A sorted set of tuples. Those with the same beginning must be comparable place by place."""
+    """A sorted set of tuples. Tuples with the same prefix must be comparable element by element."""
 
     def __init__(self, keys: Iterable[Key] = ()) -> None:
         self._keys: SortedList = SortedList(keys)
 
     def add(self, *key: Any) -> None:
-        """Add a tuple that is not there yet."""
+        """Add a tuple that is not in the set yet."""
         self._keys.add(key)
 
     def discard(self, *key: Any) -> None:
-        """Remove a tuple, where it is there."""
+        """Remove a tuple if it is in the set."""
         self._keys.discard(key)
 
     def swap(self, old: Key | None, new: Key | None) -> None:
-        """Put one tuple in the place of another; None stands for none."""
+        """Replace one tuple with another. None means no tuple."""
         if old != new:
             if old is not None:
                 self.discard(*old)
@@ -54,42 +54,43 @@ class SortedKeys:
                 self.add(*new)
 
     def scan(self, *prefix: Any, after: Any = None) -> Iterator[Key]:
-        """The tuples that begin so, in order; `after`: only those whose next place is greater.
+        """Iterate in order over the tuples with this prefix.
 
-        The set must not change meanwhile.
+        With `after`, only over those whose next element is greater. The set must not change during the
+        iteration.
         """
         low = prefix if after is None else (*prefix, after, _TOP)
         return iter(self._keys.irange(low, (*prefix, _TOP)))
 
     def ids(self, *prefix: Any, after: Any = None) -> Iterator[Any]:
-        """The last places of the tuples that begin so, in order."""
+        """Iterate in order over the last elements of the tuples with this prefix."""
         return (key[-1] for key in self.scan(*prefix, after=after))
 
     def first(self, *prefix: Any) -> Key | None:
-        """The first tuple that begins so."""
+        """The first tuple with this prefix."""
         if prefix:
             return next(self.scan(*prefix), None)
-        # Every fold asks for the next due times: most of the time there are none.
+        # A fast path: every fold asks for the next due time, and usually there is none.
         return self._keys[0] if self._keys else None
 
     def descending(self, *prefix: Any) -> Iterator[Key]:
-        """The tuples that begin so, last one first."""
+        """Iterate over the tuples with this prefix in reverse order."""
         return iter(self._keys.irange(prefix, (*prefix, _TOP), reverse=True))
 
     def ascending_from(self, key: Key, shared: int) -> Iterator[Key]:
-        """A tuple and those behind it that begin with the same `shared` places, in order."""
+        """Iterate in order over a tuple and those after it that share its first `shared` elements."""
         return iter(self._keys.irange(key, (*key[:shared], _TOP)))
 
     def descending_from(self, key: Key, shared: int) -> Iterator[Key]:
-        """A tuple and those before it that begin with the same `shared` places, last one first."""
+        """Iterate backwards over a tuple and those before it that share its first `shared` elements."""
         return iter(self._keys.irange(key[:shared], key, reverse=True))
 
     def upto(self, bound: Any) -> Iterator[Key]:
-        """The tuples whose first place is not greater."""
+        """Iterate over the tuples whose first element is at most `bound`."""
         return iter(self._keys.irange(None, (bound, _TOP)))
 
     def count(self, *prefix: Any) -> int:
-        """How many tuples begin so."""
+        """Return the number of tuples with this prefix."""
         if not prefix:
             return len(self)
         return int(self._keys.bisect_left((*prefix, _TOP)) - self._keys.bisect_left(prefix))
@@ -104,18 +105,18 @@ class SortedKeys:
         return len(self._keys)
 
     def layer(self) -> SortedKeys:
-        """A view that can be changed while this set stays as it is."""
+        """Return a mutable view that leaves this set unchanged."""
         return _Layer(self)
 
 
 class LoadingKeys(SortedKeys):
-    """An index of records that may be away: whoever asks by a first place has what stands under it loaded.
+    """An index of records that may not be in memory. A lookup by a first element loads the records under it.
 
-    Putting and discarding load nothing, and neither does a look at all that is loaded.
+    Adding and discarding load nothing, nor does an iteration without a prefix.
     """
 
     def __init__(self, load: Callable[[Any], object], keys: Iterable[Key] = ()) -> None:
-        """`load` looks for a record of the root that a first place stands for."""
+        """`load` looks up a record of the root that a first element stands for."""
         super().__init__(keys)
         self._load = load
 
@@ -145,14 +146,13 @@ class LoadingKeys(SortedKeys):
 
 _NO_KEYS: SortedList = SortedList()
 _NOTHING = SortedKeys()
-"""What layers hold in which nothing was added or taken, as in most: a round makes one of every index.
+"""Shared by layers that have no additions or removals, which is most: each round creates one layer per index.
 
-Both stay empty: a layer has a set of its own before it changes it.
-"""
+Both stay empty, because a layer creates its own set before changing it."""
 
 
 class _Layer(SortedKeys):
-    """What was added to a set, and what was taken from it."""
+    """Additions to a set and removals from it."""
 
     def __init__(self, below: SortedKeys) -> None:
         self._keys = _NO_KEYS

@@ -1,7 +1,7 @@
-"""Configurations as people write them: YAML with the numbers of 1.2, and no key twice.
+"""User-written configurations: YAML with version 1.2 number syntax and no duplicate keys.
 
-`1e-3` is a number, `yes` and `on` are texts, `0o14` and `012` are 12 (client spec, section 4). Times stay
-texts, since a configuration must fit into JSON.
+`1e-3` is a number, `yes` and `on` are strings, `0o14` and `012` are 12 (client spec, section 4). Timestamps
+stay strings, because a configuration must be representable in JSON.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any, cast
 import yaml
 
 NODE_LIMIT = 100_000
-"""Values in a text, before and after its aliases are followed: a few lines can mean billions."""
+"""Maximum number of values, before and after aliases are expanded: a few lines can expand to billions."""
 LOOK_AGAIN = 1 << 16
-"""Characters of a text in which a fault is looked for again, slowly."""
+"""Maximum length of a text that is parsed a second time, slowly, to locate an error."""
 DEEPEST = 100
-"""Levels; what a value in the log may have."""
+"""Maximum nesting depth, as for values in the log."""
 
 _RULES = (
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
@@ -29,10 +29,10 @@ _RULES = (
 
 
 class YamlProblem(ValueError):
-    """A text is not YAML, or says something twice; the message names line and column, from 1."""
+    """The text is not valid YAML or repeats a key. The message names line and column, counted from 1."""
 
 
-# Written in C it reads ten times as fast; not every build of PyYAML has it.
+# The C parser is ten times as fast, but not every build of PyYAML has it.
 _Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -59,7 +59,7 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _integer)
 
 
 def parse(text: str) -> Any:
-    """The value of a text; raises `YamlProblem`."""
+    """Parse a text. Raises `YamlProblem`."""
     try:
         loader = _Loader(text)
     except yaml.YAMLError as error:
@@ -80,7 +80,7 @@ def parse(text: str) -> Any:
 
 
 def node_of(text: str) -> yaml.Node:
-    """How a text is written, of one that `parse` has read: each value with its place."""
+    """Return the node tree of a text that `parse` accepts, in which each value has its source position."""
     loader = _Loader(text)
     try:
         return cast(yaml.Node, _composed(loader))
@@ -89,7 +89,7 @@ def node_of(text: str) -> yaml.Node:
 
 
 def _clearer(text: str, error: yaml.MarkedYAMLError) -> yaml.MarkedYAMLError:
-    """What the reader written in Python says of the same fault: it names the place where it began."""
+    """Prefer the error of the pure Python parser, which names the place where the fault began."""
     if isinstance(error, (yaml.scanner.ScannerError, yaml.parser.ParserError)) and len(text) <= LOOK_AGAIN:
         try:
             for _ in yaml.parse(text, Loader=yaml.SafeLoader):
@@ -100,9 +100,9 @@ def _clearer(text: str, error: yaml.MarkedYAMLError) -> yaml.MarkedYAMLError:
 
 
 def _composed(loader: _Loader) -> yaml.Node | None:
-    """The tree of the one document of a text.
+    """Build the node tree of a single-document text.
 
-    The library's own composer goes down into a text by recursion, also in C: 100,000 brackets end a process.
+    The library's composer recurses, even in C, so that 100,000 brackets crash the process.
     """
     composing = _Composing(loader)
     event: Any = None
@@ -113,7 +113,7 @@ def _composed(loader: _Loader) -> yaml.Node | None:
 
 
 class _Composing:
-    """A tree that is being made, node by node."""
+    """A node tree under construction."""
 
     def __init__(self, loader: _Loader) -> None:
         self.root: yaml.Node | None = None
@@ -123,7 +123,7 @@ class _Composing:
         self._count = 0
 
     def take(self, event: Any) -> None:
-        """What comes next in the text; raises what the library's own composer raises."""
+        """Process the next event. Raises what the library's composer would raise."""
         if isinstance(event, yaml.NodeEvent):
             self._put(self._aliased(event) if isinstance(event, yaml.AliasEvent) else self._made(event))
             if isinstance(event, yaml.CollectionStartEvent):
@@ -199,9 +199,9 @@ def _refuse_explosion(root: yaml.Node) -> None:
 
 
 def _count(node: yaml.Node, known: dict[int, int]) -> int:
-    """Values under a node; `known` remembers nodes that several aliases lead to."""
+    """Count the values under a node. `known` caches nodes that several aliases refer to."""
     if id(node) not in known:
-        # A node inside itself counts as endless.
+        # A node that contains itself counts as infinite.
         known[id(node)] = NODE_LIMIT + 1
         known[id(node)] = 1 + sum(_count(child, known) for child in _children(node))
     return known[id(node)]

@@ -1,4 +1,4 @@
-"""The whole log: what is left in the stream, and before it what lies in the archive."""
+"""The whole log: the archive, followed by what is left in the stream."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from services.kit.records import read_event
 from services.kit.task_ending import end
 
 SEALED = names.control("archive.segment_sealed", names.CONTROL)
-"""Where the newest segment is told, and whoever seals is fenced."""
+"""Subject on which segments are announced, and on which sealing is fenced."""
 
 
 class ArchivedLog:
@@ -64,12 +64,12 @@ class ArchivedLog:
         await self._stream.forget(stream, through)
 
     async def chain(self, after: int = 0) -> list[Header]:
-        """The segments that hold something behind a position, in order; raises `BadSegment`."""
+        """Return the segments with positions above `after`, in order. Raises `BadSegment`."""
         head = sealed(await self._stream.last(SEALED))
         return await self._segments.chain(head.header, after) if head is not None else []
 
     async def standing(self) -> Standing:
-        """How the archive stands."""
+        """Return the status of the archive."""
         first, last = await self._stream.bounds(names.CONTROL)
         chain = await self.chain()
         return Standing(
@@ -82,7 +82,7 @@ class ArchivedLog:
         )
 
     async def archived(self, after: int, filters: Sequence[str]) -> AsyncGenerator[list[Stored], None]:
-        """What the archive has behind a position, in portions."""
+        """Yield the archived messages above a position, in portions."""
         for header in await self.chain(after):
             async with contextlib.aclosing(self._segments.messages(header, after, filters)) as blocks:
                 async for block in blocks:
@@ -90,21 +90,21 @@ class ArchivedLog:
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """How the archive of a log stands, for people."""
+    """Status of a log's archive, for display."""
 
     place: str = ""
-    """Empty where there is none."""
+    """Empty if there is no archive."""
     segments: int = 0
     bytes: int = 0
     archived: int = 0
-    """Up to where everything lies there."""
+    """Position up to which everything is archived."""
     first: int
     """Position of the first message in the broker."""
     last: int
 
 
 async def standing(log: Log) -> Standing:
-    """How a log's archive stands; raises `LogError`, or OSError where its place does not answer."""
+    """Return the status of a log's archive. Raises `LogError`, or OSError if its storage does not answer."""
     if not isinstance(log, ArchivedLog):
         first, last = await log.bounds(names.CONTROL)
         return Standing(first=first, last=last)
@@ -112,7 +112,10 @@ async def standing(log: Log) -> Standing:
 
 
 def sealed(message: Stored | None) -> archive.SegmentSealed | None:
-    """What a message says of the newest segment; None for none. Raises `BadSegment` for what is no such."""
+    """Decode an announcement of the newest segment; None for None.
+
+    Raises `BadSegment` for any other message.
+    """
     if message is None:
         return None
     event = read_event(message).event
@@ -125,13 +128,13 @@ def sealed(message: Stored | None) -> archive.SegmentSealed | None:
 
 
 class _ArchivedFeed:
-    """One running read: first of the archive, as far as needed, then of the stream."""
+    """A running read: first from the archive, as far as needed, then from the stream."""
 
     def __init__(self, log: ArchivedLog, stream: Log, after: int, filters: Sequence[str]) -> None:
         self._log = log
         self._source = stream
         self._position = after
-        """Up to where everything was handed out."""
+        """Position up to which everything was delivered."""
         self._filters = filters
         self._opened = contextlib.AsyncExitStack()
         self._feed: Feed | None = None
@@ -145,9 +148,9 @@ class _ArchivedFeed:
         return self._behind if self._feed is None else self._feed.behind
 
     async def open(self) -> None:
-        """Begin where the position lies; raises `LogTruncated` where nobody has what follows it."""
+        """Start at the position. Raises `LogTruncated` if neither archive nor stream has what follows it."""
         if self._filters:
-            # The stream alone does not show what is missing among what it is asked for.
+            # With filters, the stream cannot tell whether older matching messages are missing from it.
             await self._go_to_archive()
         if self._past is None:
             await self._go_to_stream()
@@ -180,7 +183,7 @@ class _ArchivedFeed:
             return batch
 
     async def _archived(self) -> list[Stored] | None:
-        """The next messages of the archive; None when it has no more. Whoever waits may be cancelled."""
+        """Return the next archived messages, or None if there are no more. The caller may be cancelled."""
         if self._next is None:
             self._next = asyncio.ensure_future(self._following())
         found = await asyncio.shield(self._next)
@@ -203,7 +206,7 @@ class _ArchivedFeed:
             await self._leave_stream(gone)
 
     async def _leave_stream(self, gone: Gone) -> None:
-        """Go on with the archive; raises `Gone` where that does not have it either."""
+        """Continue with the archive. Raises `Gone` if the archive does not have the messages either."""
         await self._opened.aclose()
         self._feed = None
         await self._go_to_archive()

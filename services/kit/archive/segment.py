@@ -1,9 +1,9 @@
-"""The form of a segment: a closed range of CONTROL as three blobs, each under its own SHA-256.
+"""The format of a segment: a closed range of CONTROL as three blobs, each stored under its own SHA-256.
 
-The *content* is a row of zstd frames, one for each block of messages. The *index* says which blocks hold
+The *content* is a sequence of zstd frames, one per block of messages. The *index* says which blocks hold
 messages of a root (`subjects.root_of`). The *header* names both, every block with its digest, and the header
-of the segment before, so that the newest header vouches for everything. None of them holds a clock or chance:
-who seals the same range again makes the same bytes.
+of the previous segment, so that the newest header authenticates the whole chain. The format contains no clock
+values and no randomness: sealing the same range again produces the same bytes.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from services.kit.log import BadSegment, LogTruncated, Stored
 
 BLOCK_EVENTS = 1_000
 BLOCK_BYTES = 4 << 20
-"""Of a block, before it is compressed, beside one message that is larger by itself."""
+"""Maximum size of an uncompressed block, except that a single message may be larger."""
 LEVEL = 6
 DIGEST_BYTES = 16
-"""Of a block's digest."""
+"""Length of a block's digest."""
 ENTRY_BYTES = 8
-"""Of one line of the index: four of the root's checksum, four of the block's number."""
+"""Length of an index entry: four bytes for the root's checksum, four for the block's number."""
 FORM = 1
 
 
 class Block(msgspec.Struct, frozen=True, array_like=True):
-    """Where some messages lie in the content."""
+    """Location of a run of messages in the content."""
 
     first: int
     """Position of the first message."""
@@ -42,31 +42,31 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a segment without reading it."""
+    """Everything known about a segment without reading its content."""
 
     form: int = FORM
     stream: str
     first: int
     last: int
     until: float
-    """When its last readable event was stated, in seconds since the epoch; 0 for none."""
+    """Time of its last readable event, in seconds since the epoch; 0 if there is none."""
     content: str
-    """SHA-256, as of the others."""
+    """SHA-256, like `index` and `before`."""
     size: int
-    """Bytes of the content."""
+    """Size of the content in bytes."""
     index: str
     before: str
-    """The header of the segment before; empty for the first one."""
+    """The header of the previous segment; empty for the first one."""
     blocks: list[Block]
 
     @property
     def name(self) -> str:
-        """What it is called in messages."""
+        """The segment's description for messages."""
         return f"the segment of {self.stream} from {self.first} to {self.last}"
 
 
 class _Columns(msgspec.Struct, array_like=True, gc=False):
-    """Messages of a block; their positions follow one another."""
+    """Messages of a block. Their positions are consecutive."""
 
     subjects: list[str]
     bodies: list[bytes]
@@ -79,12 +79,12 @@ _headers = msgspec.json.Decoder(Header)
 
 
 def digest_of(content: bytes) -> str:
-    """The key under which a blob lies."""
+    """Return the key under which a blob is stored."""
     return hashlib.sha256(content).hexdigest()
 
 
 class Writer:
-    """Takes the messages of one segment in order, and writes its content to a file."""
+    """Receives the messages of one segment in order and writes its content to a file."""
 
     def __init__(self, stream: str, target: BinaryIO, before: str) -> None:
         self._stream = stream
@@ -101,16 +101,16 @@ class Writer:
         self._last: Stored | None = None
         self._first = 0
         self.bytes = 0
-        """Of all bodies so far."""
+        """Total size of all bodies so far."""
         self.count = 0
 
     def add(self, messages: Iterable[Stored]) -> None:
-        """Take messages; raises `LogTruncated` where one is missing between them."""
+        """Add messages. Raises `LogTruncated` if one is missing between them."""
         for message in messages:
             if self._last is not None and message.position != self._last.position + 1:
                 raise LogTruncated(
                     f"stream {self._stream} has a hole: after position {self._last.position} comes "
-                    f"{message.position}; nothing of it is archived"
+                    f"{message.position}; none of it is archived"
                 )
             self._first = self._first or message.position
             size = len(message.body)
@@ -124,7 +124,7 @@ class Writer:
             self.count += 1
 
     def finish(self) -> tuple[Header, bytes, str]:
-        """The header and the index of what was taken, and the digest of the messages themselves."""
+        """Return the header, the index, and the digest of the messages themselves."""
         self._close_block()
         if self._last is None:
             raise ValueError("a segment holds at least one message")
@@ -156,25 +156,25 @@ class Writer:
 
 
 class Told:
-    """The digest of messages, however they are kept."""
+    """The digest of messages, independent of how they are stored."""
 
     def __init__(self) -> None:
         self._digest = hashlib.sha256()
 
     def add(self, message: Stored) -> None:
-        """Take one more."""
+        """Add a message."""
         parts = (message.subject.encode(), message.body, message.trace.encode())
         sizes = ",".join(str(len(part)) for part in parts)
         self._digest.update(b"".join((f"{message.position}:{sizes};".encode(), *parts)))
 
     @property
     def digest(self) -> str:
-        """Of all so far."""
+        """The digest of all messages so far."""
         return self._digest.hexdigest()
 
 
 def packed(messages: Sequence[Stored]) -> bytes:
-    """A block before it is compressed."""
+    """Serialize a block, not yet compressed."""
     columns = _Columns(
         [one.subject for one in messages], [one.body for one in messages], [one.trace for one in messages]
     )
@@ -182,7 +182,7 @@ def packed(messages: Sequence[Stored]) -> bytes:
 
 
 def unpacked(header: Header, number: int, frame: bytes) -> list[Stored]:
-    """The messages of a block; raises `BadSegment`."""
+    """Return the messages of a block. Raises `BadSegment`."""
     block = header.blocks[number]
     following = header.blocks[number + 1].first if number + 1 < len(header.blocks) else header.last + 1
     if len(frame) != block.size or _short(frame) != block.digest:
@@ -201,25 +201,25 @@ RESTORE = "Put the archive's files back from a backup"
 
 
 def read_header(key: str, content: bytes) -> Header:
-    """A header that lies under its digest; raises `BadSegment`."""
+    """Decode a header and check it against its digest. Raises `BadSegment`."""
     if digest_of(content) != key:
         raise BadSegment(f"the archive's header {key} is damaged. {RESTORE}")
     try:
         header = _headers.decode(content)
     except msgspec.MsgspecError as error:
-        raise BadSegment(f"the blob {key} is no header of a segment: {error}. {RESTORE}") from error
+        raise BadSegment(f"the blob {key} is not a segment header: {error}. {RESTORE}") from error
     if header.form != FORM:
         raise BadSegment(f"{header.name} has form {header.form}, this version reads {FORM}: update Steadfast")
     return header
 
 
 def write_header(header: Header) -> bytes:
-    """The bytes of a header."""
+    """Encode a header."""
     return msgspec.json.encode(header)
 
 
 class Index:
-    """Which blocks of a segment may hold messages of a root."""
+    """Maps a root to the blocks of a segment that may hold its messages."""
 
     def __init__(self, packed: bytes) -> None:
         raw = zstandard.ZstdDecompressor().decompress(packed, max_output_size=1 << 30)
@@ -228,11 +228,11 @@ class Index:
 
     @property
     def size(self) -> int:
-        """Bytes that it takes."""
+        """Size in memory in bytes."""
         return len(self._raw)
 
     def blocks(self, root: str) -> list[int]:
-        """Their numbers, ascending; one or the other may hold nothing of it."""
+        """Return block numbers in ascending order. Some blocks may hold no message of the root."""
         wanted = _checksum(root).to_bytes(4, "big")
         at = bisect_left(range(self._count), wanted, key=lambda n: self._entry(n)[:4])
         found = []
@@ -266,7 +266,7 @@ def _stated_at(message: Stored) -> float:
 
 
 def block_numbers(header: Header, after: int) -> Iterator[int]:
-    """The blocks that hold something behind a position, in order."""
+    """Return the numbers of the blocks that hold positions above `after`, in order."""
     firsts = [block.first for block in header.blocks]
     number = max(bisect_left(firsts, after + 2) - 1, 0)
     return iter(range(number, len(firsts)))

@@ -1,7 +1,7 @@
-"""The archive of CONTROL as readers see it: the chain of segments, their blocks, and what concerns a root.
+"""The archive of CONTROL as readers see it: the chain of segments, their blocks, and the index by root.
 
-Everything in it is immutable and lies under its digest, so what was read once stays true. Which segment is
-the newest is told by the log alone (`archive.segment_sealed`, whose newest is never removed from the stream).
+Everything in it is immutable and stored under its digest, so it can be cached forever. Only the log says
+which segment is the newest (`archive.segment_sealed`, whose newest message is never removed from the stream).
 """
 
 from __future__ import annotations
@@ -30,28 +30,31 @@ from services.kit.log import BadSegment, Stored
 from services.kit.log_memory import matches
 
 INDEX_BYTES = 32 << 20
-"""So many bytes of indexes are kept in memory."""
+"""Maximum total size of the indexes kept in memory."""
 MOST_LOOKED_UP = 10_000
-"""Subjects of which it is remembered where their newest message lies."""
+"""Number of subjects for which the place of the newest message is cached."""
 
 _Place = tuple[Header, int]
 
 
 class Segments:
-    """Reads and writes segments. Whatever is not as it was sealed raises `BadSegment`; a place, OSError."""
+    """Reads and writes segments. Raises `BadSegment` for damaged data, and OSError if the storage fails."""
 
     def __init__(self, blobs: BlobStore) -> None:
         self._blobs = blobs
         self._headers: dict[str, Header] = {}
         self._indexes: OrderedDict[str, Index] = OrderedDict()
         self._newest: OrderedDict[str, tuple[int, _Place | None]] = OrderedDict()
-        """By subject, up to which position it was looked for, and the block that has its newest message."""
+        """Per subject, the position up to which it was searched, and the block with its newest message."""
 
     def __repr__(self) -> str:
         return repr(self._blobs)
 
     async def chain(self, head: str, after: int = 0) -> list[Header]:
-        """The segments that hold positions behind `after`, in order, by the digest of the newest header."""
+        """Return the segments with positions above `after`, in order.
+
+        `head` is the digest of the newest header.
+        """
         found: list[Header] = []
         while head:
             header = await self._header(head)
@@ -66,7 +69,7 @@ class Segments:
     async def messages(
         self, header: Header, after: int, filters: Sequence[str] = ()
     ) -> AsyncGenerator[list[Stored], None]:
-        """Messages of one segment behind a position, block by block; the next is read while one is used."""
+        """Yield the messages above a position, block by block, reading the next block ahead."""
         numbers = list(block_numbers(header, after))
         if roots := [subjects.root_of(one) for one in filters]:
             wanted = set(numbers) if not all(roots) else await self._blocks_of(header, roots)
@@ -84,7 +87,7 @@ class Segments:
                 upcoming.cancel()
 
     async def last(self, headers: Sequence[Header], subject: str) -> Stored | None:
-        """The newest message on a subject in these segments, which begin with the first one."""
+        """Return the newest message on a subject in these segments, which must start with the first one."""
         end = headers[-1].last if headers else 0
         through, known = self._newest.pop(subject, (0, None))
         for header in reversed(headers):
@@ -99,7 +102,7 @@ class Segments:
         return None if known is None else _newest_in(await self._block(*known), subject)
 
     async def store(self, header: Header, index: bytes, content: io.BufferedIOBase) -> str:
-        """Put a segment into the archive; returns the digest of its header. May be repeated."""
+        """Store a segment in the archive and return the digest of its header. Idempotent."""
         key = digest_of(written := write_header(header))
         await asyncio.to_thread(self._store, header, index, content, key, written)
         return key
@@ -107,13 +110,13 @@ class Segments:
     def _store(
         self, header: Header, index: bytes, content: io.BufferedIOBase, key: str, written: bytes
     ) -> None:
-        # The header last: where it is, all that it names is.
+        # The header goes last: if it exists, everything it names exists.
         self._blobs.put(header.content, content)  # type: ignore[arg-type]
         self._blobs.put(header.index, io.BytesIO(index))
         self._blobs.put(key, io.BytesIO(written))
 
     async def verify(self, key: str, told: str = "") -> Header:
-        """Read a segment back, whole; with `told`, whether these are the messages of that digest."""
+        """Read a whole segment back. With `told`, check that it holds the messages with that digest."""
         self._headers.pop(key, None)
         header = await self._header(key)
         self._indexes.pop(header.index, None)
@@ -158,7 +161,7 @@ class Segments:
         return {number for root in roots for number in index.blocks(root)}
 
     async def _last_in(self, header: Header, subject: str) -> int | None:
-        """The block of a segment with the newest message on a subject."""
+        """Return the block of a segment that has the newest message on a subject."""
         for number in reversed((await self._index(header)).blocks(subjects.root_of(subject))):
             if _newest_in(await self._block(header, number), subject) is not None:
                 return number

@@ -1,6 +1,7 @@
-"""The rows of the table that are about commands: what each needs, and of what. Owners of facts go by them.
+"""The part of the rights table about commands: what permission each needs, and on what.
 
-A row says it of one command; what depends on its fields is told by a function of it.
+Owners of facts enforce it. Each row describes one command. Where the answer depends on the command's fields,
+it is a function of the command.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Needs = Callable[[Any], Iterable[Wish]]
 UNSET = msgspec.UNSET
 _POOLS = ("default_compute_pool", "default_aux_pool")
 SHOWN = {"name", "description", "labels", "notes"}
-"""Of an experiment: what describes it. All else that may be changed of it changes what it does."""
+"""Fields that only describe an experiment. Changing any other field changes what the experiment does."""
 
 
 def _experiment(permission: Any) -> Needs:
@@ -63,7 +64,7 @@ def _set_user(command: commands.SetUser) -> Iterable[Wish]:
 
 
 def _set_workspace(command: commands.SetWorkspace) -> Iterable[Wish]:
-    # Whom tasks run as on hosts is the administrators' affair, as it is for users.
+    # Only administrators decide which host account tasks run as, here as for users.
     if commands.given(command, "agent_user"):
         yield Wish("administer_users")
     if command.workspace_id is None:
@@ -93,7 +94,7 @@ def _change_job(command: commands.ChangeJob) -> Iterable[Wish]:
 
 
 def _assign_roles(command: commands.AssignRoles) -> Iterable[Wish]:
-    """Nobody gives more than they have: whoever gives a role needs each of its permissions there."""
+    """Nobody can grant more than they have: the granting user needs every permission of the role there."""
     for grant in sorted({one.grant for one in (*command.add, *command.remove)}):
         kind: Any = "workspace" if grant.workspace_id else "cluster"
         yield Wish("assign_roles", kind, grant.workspace_id)
@@ -170,8 +171,8 @@ COMMANDS: dict[str, Needs] = {
     "MoveExperiment": _move_experiment,
     "Serve": _run,
     "JoinGather": _run,
-    # Among services. The gateway has looked at the token of the deletion task, at passwords, and at what a
-    # provider of identities signed.
+    # Among services. The gateway has already checked the deletion task's token, passwords, and identity
+    # provider signatures.
     "ListFiles": _cluster("service"),
     "OpenSession": _cluster("service"),
     "SignIn": _cluster("service"),
@@ -190,13 +191,14 @@ COMMANDS: dict[str, Needs] = {
     "Trim": _cluster("service"),
     "Drop": _cluster("service"),
 }
-"""By the name of the command."""
+"""Per command name."""
 
 
 def judged(rules: Mapping[Any, Rule[S]], known: Callable[[S], Known]) -> dict[Any, Rule[S]]:
-    """The commands of an owner, each ruled on only once whoever asks may ask for it.
+    """Wrap an owner's commands so that each is decided only if the caller is allowed to ask for it.
 
-    `known` is what the judge looks up in the owner's state. Raises `LookupError` for a command without a row.
+    `known` returns what the judge looks up in the owner's state. Raises `LookupError` for a command without a
+    row.
     """
     return {command: _judged(command, rule, known) for command, rule in rules.items()}
 

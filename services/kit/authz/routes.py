@@ -1,10 +1,10 @@
-"""The rows of the table that are about requests: what each route needs, and of what kind of thing.
+"""The part of the rights table about requests: the permission each route needs, and on what kind of thing.
 
-`~` is `/api/v1`. Below each permission and kind of thing stand the routes; the thing is the one that the path
-names (`needs.py` says by which parameter). What a body names is judged by the route, and by the owner of the
-fact (`commands.py`).
+`~` stands for `/api/v1`. The routes are listed under their permission and kind of thing; the thing is the one
+named in the path (`needs.py` says by which parameter). Things named in a request body are checked by the
+route itself and by the owner of the fact (`commands.py`).
 
-What asks by GET reads; of other methods those that do, too, have `reads` behind them.
+GET requests only read. Routes with other methods that only read are marked `reads`.
 """
 
 from __future__ import annotations
