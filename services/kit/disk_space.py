@@ -1,7 +1,7 @@
-"""How much room the disks have, and how much of it is kept for what runs already.
+"""Free disk space, and how much of it is reserved for running work.
 
-A disk that is full stops everybody: the broker refuses all messages until it is started again, databases
-cannot be written. So what is new is refused while there is still room for what runs to go on.
+A full disk stops everything: the broker refuses all messages until it is restarted, and databases cannot be
+written. New work is therefore refused while there is still room for running work to continue.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from services.kit.process_metrics import Reading
 
 LARGEST_RESERVE = 2 << 30
 RESERVED_PART = 20
-"""One in so many bytes of a disk is kept, where the setting does not say otherwise."""
+"""The default reserve is the disk size divided by this."""
 STREAM_PART = 8
-"""So large a part of its disk a stream may take that is not kept for ever."""
+"""A stream that is not kept forever may take up to the disk size divided by this."""
 LARGEST_STREAM = 16 << 30
 TELL_EVERY_S = 5.0
 UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -29,21 +29,21 @@ RESERVE_SETTING = "STEADFAST_DISK_RESERVE_MIB"
 
 
 class Space(NamedTuple):
-    """Of one disk, in bytes."""
+    """Space on one disk, in bytes."""
 
     path: Path
-    """What was asked for."""
+    """The path that was asked about."""
     free: int
-    """For users without privileges."""
+    """Available to users without privileges."""
     total: int
 
     def reserve(self, chosen: int = 0) -> int:
-        """What is kept for what runs; `chosen` is the setting in bytes, 0 for none."""
+        """Return the reserve for running work. `chosen` is the setting in bytes, or 0 for the default."""
         return min(chosen or LARGEST_RESERVE, self.total // RESERVED_PART if not chosen else self.total)
 
 
 def space_at(path: Path) -> Space:
-    """The room on the disk of a path, also of one that is not made yet; raises OSError."""
+    """Return the space on a path's disk; the path need not exist yet. Raises OSError."""
     place = path
     while not place.exists() and place != place.parent:
         place = place.parent
@@ -52,7 +52,7 @@ def space_at(path: Path) -> Space:
 
 
 def size_in_words(count: float) -> str:
-    """A number of bytes for people, to three digits."""
+    """Format a number of bytes with three significant digits."""
     unit = 0
     while count >= 1000 and unit < len(UNITS) - 1:
         count, unit = count / 1024, unit + 1
@@ -60,9 +60,9 @@ def size_in_words(count: float) -> str:
 
 
 def stream_limit(setting_mib: int, log_disk: Path | None) -> int:
-    """How many bytes REPORTS and LOGS may each take: a part of the broker's disk, at most the setting.
+    """Return how many bytes REPORTS and LOGS may each take: part of the broker's disk, at most the setting.
 
-    With a setting of 0 it is at most 16 GiB, with a disk that this host does not see just that.
+    A setting of 0 means at most 16 GiB. If this host cannot see the disk, only that maximum applies.
     """
     most = setting_mib << 20 or LARGEST_STREAM
     if log_disk is None:
@@ -71,12 +71,12 @@ def stream_limit(setting_mib: int, log_disk: Path | None) -> int:
 
 
 def no_space(what: str, missing: str) -> Refused:
-    """The answer to who wants something new, where `shortage` has found something."""
-    return Refused(Problem("no_space", f"{what} is not taken: {missing}. What runs already goes on"))
+    """Build the refusal of new work after `shortage` has found a shortage."""
+    return Refused(Problem("no_space", f"{what} is refused: {missing}. Running work continues"))
 
 
 class Disks:
-    """The disks that something is kept on, by what is kept there."""
+    """The disks in use, by what is stored there."""
 
     def __init__(self, folders: Mapping[str, Path], reserve_mib: int = 0) -> None:
         self._folders: dict[str, Path] = dict(folders)
@@ -84,9 +84,9 @@ class Disks:
         self._found: dict[str, Space] = {}
 
     def shortage(self, needed: Mapping[str, int], also: Mapping[str, Path]) -> str:
-        """Which disk has too little room for something new, and how much is missing; empty for none. Blocks.
+        """Describe the first disk with too little room for new work; empty if there is none. Blocks.
 
-        `needed` tells, by what is kept where, how many bytes it brings; `also` names further folders.
+        `needed` gives the bytes of the new work per kind of storage; `also` names further folders.
         """
         for name, space in _spaces({**self._folders, **also}).items():
             kept, brought = space.reserve(self._chosen), needed.get(name, 0)
@@ -103,18 +103,18 @@ class Disks:
         )
 
     async def tell(self, conditions: Conditions) -> None:
-        """Say when a disk has too little room, until cancelled."""
+        """Report low disk space as a condition until cancelled."""
         while True:
             missing = await asyncio.to_thread(self.shortage, {}, {})
             conditions.tell(DISK_LOW, {"": missing} if missing else {})
             await asyncio.sleep(TELL_EVERY_S)
 
     async def look(self) -> None:
-        """Ask how full the disks are, for the readings."""
+        """Refresh the figures for the readings."""
         self._found = await asyncio.to_thread(_spaces, self._folders)
 
     def readings(self) -> Iterable[Reading]:
-        """What operators see of them."""
+        """Prometheus readings of the disks."""
         for name, help, values in (
             (
                 "disk_free_bytes",
@@ -135,7 +135,7 @@ class Disks:
 def _spaces(folders: Mapping[str, Path]) -> dict[str, Space]:
     found = {}
     for name, folder in folders.items():
-        # A disk that is away is no full one: whoever uses it says so.
+        # An unavailable disk is not a full one; its users report it themselves.
         with contextlib.suppress(OSError):
             found[name] = space_at(folder)
     return found

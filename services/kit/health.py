@@ -1,13 +1,13 @@
-"""Pages for those who look after a process: whether it is well, and its numbers.
+"""HTTP pages for operators: the health of a process and its metrics.
 
 | page | says |
 |---|---|
-| `/healthz` | 200, or 503 with everything that is wrong, one thing a line: what, since when, what to do |
-| `/readyz` | 503 where this process is no use to who asks it, though another might be |
-| `/livez` | 200 as long as this process can answer at all, whatever is away |
-| `/metrics` | numbers in Prometheus' text format |
+| `/healthz` | 200, or 503 with everything that is wrong, one problem per line: what, since when, what to do |
+| `/readyz` | 503 if this process cannot serve requests, although another might |
+| `/livez` | 200 as long as this process can answer at all, whatever else is down |
+| `/metrics` | metrics in Prometheus' text format |
 
-They are served by threads of their own, so that they answer while the event loop stands still.
+Separate threads serve them, so that they answer while the event loop is blocked.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from services.kit.conditions import KINDS, Conditions, Trouble
 from services.kit.process_metrics import Measures
 
 METRICS_S = 3.0
-"""How long the event loop may take to collect the numbers."""
+"""Seconds the event loop may take to collect the metrics."""
 REQUEST_S = 5.0
 MOST_REQUESTS = 16
-"""Answered at once; further ones are turned away."""
+"""Maximum number of concurrent requests; further ones are rejected."""
 LONGEST_REQUEST = 8192
 BACKLOG = 128
 PAUSE_S = 0.1
@@ -40,7 +40,7 @@ log = structlog.get_logger()
 
 
 class HealthPages:
-    """Serves the pages of this process."""
+    """Serves the health pages of this process."""
 
     def __init__(self, conditions: Conditions, measures: Measures) -> None:
         self._conditions = conditions
@@ -49,17 +49,17 @@ class HealthPages:
         self._listener: socket.socket | None = None
         self._tls: ssl.SSLContext | None = None
         self._open = 0
-        """Requests that are being answered."""
+        """Number of requests being answered."""
         self._counting = threading.Lock()
         self._always = CollectorRegistry()
-        """What can be told without the event loop."""
+        """The metrics available without the event loop."""
         measures.read(conditions.readings)
         measures.read(conditions.readings, registry=self._always)
 
     def start(self, port: int, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None) -> int:
-        """Listen, with TLS if there is a context; returns the port, a free one for 0. Raises OSError.
+        """Listen, with TLS if a context is given. Returns the port; 0 picks a free one. Raises OSError.
 
-        To be called on the event loop that collects the numbers.
+        Must be called on the event loop that collects the metrics.
         """
         self._loop, self._tls = asyncio.get_running_loop(), tls
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -71,7 +71,7 @@ class HealthPages:
         """Stop listening."""
         listener, self._listener = self._listener, None
         if listener is not None:
-            # Closed alone it would leave the thread that waits for requests waiting.
+            # Closing alone would leave the accepting thread blocked.
             with contextlib.suppress(OSError):
                 listener.shutdown(socket.SHUT_RDWR)
             listener.close()
@@ -81,7 +81,7 @@ class HealthPages:
             try:
                 connection, _ = listener.accept()
             except OSError:
-                # No more files for the moment, or stopped.
+                # Out of file descriptors for the moment, or stopped.
                 time.sleep(PAUSE_S)
                 continue
             if self._open < MOST_REQUESTS:
@@ -109,7 +109,7 @@ class HealthPages:
             self._count(-1)
 
     def _secured(self, connection: socket.socket) -> socket.socket:
-        """The connection that is spoken on; raises OSError, by which it is closed."""
+        """Return the connection to use. Raises OSError after closing it."""
         if self._tls is None:
             return connection
         connection.settimeout(REQUEST_S)
@@ -120,7 +120,7 @@ class HealthPages:
             raise
 
     def page(self, path: str) -> tuple[str, bytes]:
-        """Status line and body."""
+        """Return status line and body of a page."""
         match path:
             case "/healthz":
                 return _verdict(one.line() for one in self._conditions.current())
@@ -129,7 +129,7 @@ class HealthPages:
                     one.line() for one in self._conditions.current() if not KINDS[one.condition].ready
                 )
             case "/livez":
-                # Whoever can be helped by a new start alone ends by itself.
+                # A process that only a restart can help exits on its own.
                 return _verdict(())
             case "/metrics":
                 return self._metrics()
@@ -151,7 +151,7 @@ class HealthPages:
 
 
 def _head(connection: socket.socket) -> str:
-    """A request up to the empty line, of which whoever is too slow sends less."""
+    """Read a request up to the empty line, or less if the client is too slow."""
     head, deadline = b"", time.monotonic() + REQUEST_S
     while b"\r\n\r\n" not in head and len(head) < LONGEST_REQUEST:
         connection.settimeout(max(deadline - time.monotonic(), 0.001))
@@ -167,7 +167,7 @@ def _verdict(lines: Iterable[str]) -> tuple[str, bytes]:
 
 
 def same_once(troubles: Iterable[Trouble]) -> list[Trouble]:
-    """Each trouble once, however many processes see it; the one seen first, oldest first."""
+    """Deduplicate troubles reported by several processes, keeping the earliest. Oldest first."""
     found: dict[tuple[str, str, str], Trouble] = {}
     for one in sorted(troubles, key=lambda one: one.since):
         seen_by_all = not KINDS[one.condition].told

@@ -1,7 +1,7 @@
-"""How old the oldest thing is that is known to be in the log and not folded, or folded and not saved.
+"""The age of the oldest unprocessed item: in the log but not folded, or folded but not saved.
 
-A stream that never rests is never quite read to its end, so "is there anything left?" says nothing. What
-counts is the age of what is left: how long ago it became known that the stream reaches that far.
+A stream that never rests is never read to its end, so "is anything left?" says nothing. What counts is the
+age of what is left: how long ago it became known that the stream reaches that far.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from services.kit.awake_clock import awake
 from services.kit.processor_waits import waited_s
 
 SAVING = "saving"
-"""The name of what is folded and not saved; streams have their own."""
+"""Name for what is folded but not saved; streams have their own names."""
 GRAIN_S = 0.25
 """What becomes known within such a time is remembered as one: ages may be told by so much too large, or too
 small where all of it was spent waiting for a processor."""
@@ -35,17 +35,17 @@ class _Known(NamedTuple):
 
 
 class Behind:
-    """Counts what is known to be there and what is done of it, both since the beginning.
+    """Counts the items known to exist and those done, both since the beginning.
 
-    Ages are told without the time that the calling thread has waited for a processor, and without that in
-    which the process was stopped or its machine slept: neither is a fault.
+    Ages exclude the time for which the calling thread waited for a processor, and the time for which the
+    process was stopped or the machine slept, because neither is a fault.
     """
 
     def __init__(
         self, clock: Callable[[], float] = awake, waited: Callable[[], float] = _waited_here_s
     ) -> None:
         self.allowed_s = 0.0
-        """So old it may become on purpose; counts as no age."""
+        """Intended delay in seconds, which is subtracted from the age."""
         self._clock = clock
         self._waited = waited
         self._known: deque[_Known] = deque()
@@ -54,7 +54,7 @@ class Behind:
         """What was waited in all when that was last read, and when that was."""
 
     def known(self, total: int) -> None:
-        """That many are there in all; less than was known before where some were removed unread."""
+        """Set the total number of items known. It may shrink if some were removed unread."""
         while self._known and self._known[-1].total > total:
             removed = self._known.pop()
             if total > self._reached():
@@ -79,29 +79,29 @@ class Behind:
         return self._known[-1].total if self._known else self._done
 
     def done(self, total: int) -> None:
-        """That many are done in all."""
+        """Set the total number of items done."""
         self._done = total
         while self._known and self._known[0].total <= total:
             self._known.popleft()
 
     def begin_again(self) -> None:
-        """What is left counts from now on: nobody could do, or had to do, anything about it before."""
+        """Restart the age of what is left from now, because nothing could be done about it before."""
         if self._known:
             self._known = deque([_Known(self._clock(), self._waited(), self._known[-1].total)])
 
     @property
     def completed(self) -> int:
-        """How many are done."""
+        """Number of items done."""
         return self._done
 
     @property
     def left(self) -> int:
-        """How many are known to be there and not done."""
+        """Number of items known but not done."""
         return self._reached() - self._done
 
     @property
     def age_s(self) -> float:
-        """For how long the oldest of what is left is overdue, in seconds; 0 when nothing is."""
+        """Seconds for which the oldest remaining item is overdue; 0 if none is."""
         if not self._known:
             return 0.0
         first = self._known[0]
@@ -110,7 +110,7 @@ class Behind:
 
 
 class Left(Protocol):
-    """What of something is known to be there and not done."""
+    """Progress on something: what is known and what is done."""
 
     @property
     def completed(self) -> int: ...
@@ -125,45 +125,45 @@ class Left(Protocol):
 
 
 class Oldest:
-    """Several ways to know of the same thing: whichever says the worst is believed."""
+    """Combines several measures of the same thing by taking the worst."""
 
     def __init__(self, *ways: Left) -> None:
         self._ways = ways
 
     @property
     def completed(self) -> int:
-        """How many are done: grows with any of them."""
+        """Sum of the items done; grows with any of the measures."""
         return sum(one.completed for one in self._ways)
 
     @property
     def left(self) -> int:
-        """How many are known to be there and not done."""
+        """Number of items known but not done."""
         return max(one.left for one in self._ways)
 
     @property
     def age_s(self) -> float:
-        """For how long the oldest of them is overdue, in seconds."""
+        """Seconds for which the oldest item is overdue."""
         return max(one.age_s for one in self._ways)
 
     def begin_again(self) -> None:
-        """What is left counts from now on."""
+        """Restart the age of what is left from now."""
         for one in self._ways:
             one.begin_again()
 
 
 class Lags:
-    """Tells once of each time that something is further behind than it may be, and when that is over."""
+    """Logs once each time something falls too far behind, and once when it has caught up."""
 
     def __init__(self, limit_s: float, position: Callable[[str], int]) -> None:
-        """`position` is how far the thing of a name is, to be told with it; a limit of 0 is none."""
+        """`position` returns the position by name, to be logged with it. A limit of 0 disables the check."""
         self._limit_s = limit_s
         self._position = position
         self._longest: dict[str, float] = {}
 
     def look(self, behind: Mapping[str, Left], *, judged: bool) -> dict[str, str]:
-        """Look at each thing by name; where it is not to be judged just now, its time begins again.
+        """Look at each thing by name. If it is not to be judged now, its age starts again.
 
-        Returns what is to be told of those that are too far behind.
+        Returns the messages for those that are too far behind.
         """
         for name, one in behind.items():
             if not judged:

@@ -1,4 +1,7 @@
-"""The in-memory twin of the JetStream log: same rules, no broker, no waiting. For tests and simulations."""
+"""The in-memory equivalent of the JetStream log: same rules, no broker, no delays.
+
+For tests and simulations.
+"""
 
 from __future__ import annotations
 
@@ -27,20 +30,20 @@ READ_LIMIT = 500
 
 
 class _Grown:
-    """Tells that something was appended. Whoever waits may be cancelled: there is no lock to be left held."""
+    """Signals that something was appended. A waiter may be cancelled safely, because no lock is held."""
 
     def __init__(self) -> None:
         self._waiting: dict[asyncio.Future[None], None] = {}
 
     def tell(self) -> None:
-        """Wake all who wait."""
+        """Wake all waiters."""
         waiting, self._waiting = self._waiting, {}
         for one in waiting:
             if not one.done():
                 one.set_result(None)
 
     async def next(self) -> None:
-        """Wait until it is told again."""
+        """Wait for the next signal."""
         waiter = asyncio.get_running_loop().create_future()
         self._waiting[waiter] = None
         try:
@@ -50,7 +53,7 @@ class _Grown:
 
 
 class MemoryLog:
-    """Streams as lists. Positions start at 1 and have no holes."""
+    """Streams as lists. Positions start at 1 and have no gaps."""
 
     def __init__(self) -> None:
         self.streams: dict[str, list[Stored]] = {stream: [] for stream in names.STREAM_SUBJECTS}
@@ -58,9 +61,9 @@ class MemoryLog:
         self._last: dict[str, Stored] = {}
         self._grown = _Grown()
         self.forgotten: dict[str, int] = dict.fromkeys(self.streams, 0)
-        """By stream, the position up to which nobody can read it any more."""
+        """Per stream, the position up to which it can no longer be read."""
         self._waiting: dict[str, list[int]] = {}
-        """By subject of WITNESS, the positions of what lies there."""
+        """Per WITNESS subject, the positions of its messages."""
 
     async def append(self, draft: Draft) -> int:
         _check_size(draft)
@@ -90,7 +93,7 @@ class MemoryLog:
         return position
 
     def _check_room(self, subject: str) -> None:
-        """WITNESS takes so much of one sender and no more, until that is admitted."""
+        """Refuse a WITNESS message if its sender has too many that are not admitted yet."""
         if stream_of(subject) != names.WITNESS:
             return
         gone = self.forgotten[names.WITNESS]
@@ -114,7 +117,7 @@ class MemoryLog:
         end = len(self.streams[stream])
         if after > end:
             raise LogTruncated(f"{stream} ends at position {end}, but {after} was folded already")
-        # Of other streams whoever reads lacks what nobody keeps.
+        # Readers of other streams do not fail when messages have expired.
         gone = partial(self.forgotten.__getitem__, stream) if stream == names.CONTROL else int
         _check_not_gone(after, gone())
         after = max(after, self.forgotten[stream])
@@ -133,7 +136,7 @@ class MemoryLog:
 
 
 class MemoryFeed:
-    """A read of a list that grows."""
+    """A read of a growing list."""
 
     def __init__(
         self,
@@ -143,7 +146,7 @@ class MemoryFeed:
         filters: Sequence[str],
         gone: Callable[[], int],
     ) -> None:
-        """`gone` tells the position up to which nothing is there any more."""
+        """`gone` returns the position up to which the stream was removed."""
         self._gone = gone
         self._kept = kept
         self._grown = grown
@@ -182,7 +185,7 @@ def _check_size(draft: Draft) -> None:
 
 @lru_cache(maxsize=10_000)
 def stream_of(subject: str) -> str:
-    """The stream that stores what is published on a subject; raises ValueError where none does."""
+    """Return the stream that stores a subject. Raises ValueError if none does."""
     for stream, pattern in names.STREAM_SUBJECTS.items():
         if matches(pattern, subject):
             return stream
@@ -191,7 +194,7 @@ def stream_of(subject: str) -> str:
 
 @lru_cache(maxsize=100_000)
 def matches(pattern: str, subject: str) -> bool:
-    """Whether a NATS subject fits a pattern with `*` (one token) and `>` (one or more at the end)."""
+    """Whether a NATS subject matches a pattern with `*` (one token) and `>` (one or more at the end)."""
     wanted, given = pattern.split("."), subject.split(".")
     for index, token in enumerate(wanted):
         if token == ">":  # noqa: S105 - a part of a subject

@@ -1,7 +1,7 @@
-"""Notices that a process' event loop stands still, and says where it stood.
+"""Detects when a process's event loop stalls, and logs where.
 
-The loop gives a sign of life some times a second. While none comes a thread looks at the stack of the loop's
-thread: what is told of it was seen during the stall, not after it.
+The loop ticks several times a second. When ticks are missing, a thread captures the stack of the loop's
+thread, so that the report shows the stall itself and not what came after it.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ import structlog
 from services.kit.processor_waits import TASKS, MachineTime
 
 LOOKS_PER_LIMIT = 4
-"""A stall is seen for sure once it is longer than the limit by this part of it."""
+"""Looks per limit. A stall is certain to be seen once it exceeds the limit by this fraction."""
 TOLD_AFTER_S = 10.0
-"""A stall without an end is told after so long; one that ends, when it does."""
+"""Seconds after which an ongoing stall is reported; a shorter one is reported when it ends."""
 
 Looked = Callable[[float], None]
-"""Called at every look, in the thread of the watchdog, with the seconds of a stall that has not ended and is
-longer than the limit, less what the machine took; else with 0."""
+"""Called at every look, in the watchdog's thread. The argument is the length in seconds of an ongoing stall
+over the limit, without the time taken by the machine; otherwise 0."""
 
 log = structlog.get_logger()
 
@@ -38,7 +38,7 @@ def _nothing(seconds: float) -> None:
 
 
 class LoopWatchdog:
-    """Watches the loop that runs in the thread which makes this."""
+    """Watches the event loop of the thread that creates it."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class LoopWatchdog:
         looked: Looked = _nothing,
         tasks: str | Path = TASKS,
     ) -> None:
-        """`count` is given the seconds of each stall longer than `limit_s`, less what the machine took."""
+        """`count` gets the seconds of each stall over `limit_s`, without the time taken by the machine."""
         self._limit_s = limit_s
         self._count = count
         self._looked = looked
@@ -62,23 +62,23 @@ class LoopWatchdog:
         self._excused_s = 0.0
         self._stack: traceback.StackSummary | None = None
         self._crossed = self._told = False
-        # In a context of its own it would not say in the log which process this is.
+        # Without a copied context, log lines from the thread would not name this process.
         work = contextvars.copy_context().run
         self._thread = threading.Thread(target=work, args=[self._watch], daemon=True, name="loop-watchdog")
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Start watching."""
         self._tick()
         self._thread.start()
 
     def stop(self) -> None:
-        """Watch no more, as the loop's own thread says; what stands still from now on is nobody's concern."""
+        """Stop watching. Must be called in the loop's own thread; later stalls do not matter."""
         self._stopped.set()
         if self._next is not None:
             self._next.cancel()
 
     def _tick(self) -> None:
-        """The sign of life, on the loop."""
+        """The tick, run on the event loop."""
         now = time.monotonic()
         late_s = now - self._ticked_at - self._period_s
         if late_s > self._limit_s:
@@ -93,7 +93,7 @@ class LoopWatchdog:
 
     def _look(self) -> None:
         now = time.monotonic()
-        # In this order: a tick in between must not make a stall look like none.
+        # Keep this order, so that a tick in between does not hide a stall.
         overdue_s = now - self._ticked_at - self._period_s
         late_tick_s = self._late_ticks.popleft() if self._late_ticks else None
         if late_tick_s is None and overdue_s < self._period_s:
@@ -101,7 +101,7 @@ class LoopWatchdog:
             self._looked(0.0)
             return
         if not self._crossed and (late_tick_s is None or self._stack is None):
-            # After a late tick only where none was seen: who held the interpreter kept this thread away.
+            # After a late tick, only if no stack was captured: the stalled thread held the interpreter lock.
             self._stack = self._stack_of_loop()
         passed_s = now - self._looked_at
         self._excused_s += min(self._machine.taken_s(passed_s - self._period_s), passed_s)
@@ -119,13 +119,13 @@ class LoopWatchdog:
         self._machine.begin()
 
     def _judge(self, stalled_s: float, *, over: bool) -> None:
-        # Only at its end is it known how much of a stall the machine took.
+        # Only at the end of a stall is it known how much of it the machine took.
         self._crossed = stalled_s > self._limit_s or (self._crossed and not over)
         if self._crossed and not self._told and (over or stalled_s > TOLD_AFTER_S):
             self._told = True
             told = (stalled_s, over, self._stack)
             work = contextvars.copy_context().run
-            # In a thread of its own: the loop may stand still because nobody reads what is written here.
+            # In its own thread: the loop may be stalled because the reader of the log output is.
             threading.Thread(target=work, args=(self._tell, *told), daemon=True, name="loop-stall").start()
 
     def _tell(self, stalled_s: float, over: bool, stack: traceback.StackSummary | None) -> None:
@@ -134,7 +134,7 @@ class LoopWatchdog:
         self._count(stalled_s)
 
     def _stack_of_loop(self) -> traceback.StackSummary:
-        # Lines are read from disk only where somebody is told of them.
+        # Source lines are read from disk only if the stall is reported.
         frames = traceback.walk_stack(sys._current_frames()[self._watched])
         stack = traceback.StackSummary.extract(frames, lookup_lines=False)
         stack.reverse()
@@ -143,7 +143,10 @@ class LoopWatchdog:
 
 @contextlib.contextmanager
 def watching(limit_s: float, count: Callable[[float], None], looked: Looked = _nothing) -> Iterator[None]:
-    """Watch the running loop meanwhile; not at all for a limit of 0. Arguments as `LoopWatchdog` has them."""
+    """Watch the running loop inside the context, unless the limit is 0.
+
+    See `LoopWatchdog` for the arguments.
+    """
     if limit_s <= 0:
         yield
         return

@@ -1,8 +1,8 @@
-"""Heavy work in a process of its own, which is begun when there is some, limited, and let go of soon after.
+"""Runs heavy work in separate processes, which start on demand, are limited, and are stopped soon after.
 
-A parser written in C holds the interpreter for as long as it works, so that a thread would not help the loop.
-What is handed over lies in files without a name, of which the other process gets the handles: a request of
-100 MiB passes through neither process's loop.
+A parser written in C holds the interpreter lock while it works, so a thread would still block the event loop.
+Data is passed in unnamed files whose descriptors the child receives, so a request of 100 MiB passes through
+neither process's event loop.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from services.kit.job import Job
 from services.kit.process_metrics import Reading
 
 IDLE_S = 20.0
-"""How long a process is kept for the next work."""
+"""Seconds for which an idle process is kept for the next job."""
 MEMORY_BYTES = 2 << 30
 """Address space of one process."""
 HANGS_S = 30
-"""How much longer than its processor time a job may take, beside ten times that on a busy machine."""
+"""Time in seconds that a job may take beyond ten times its processor time limit, on a busy machine."""
 log = structlog.get_logger()
 
 
 class _Process:
-    """One process, and our end of the line to it."""
+    """One child process, and our end of the socket to it."""
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
@@ -44,29 +44,29 @@ class _Process:
         with theirs:
             command = [sys.executable, "-P", "-m", "services.kit.offload_child"]
             words = [str(theirs.fileno()), str(os.getpid()), str(MEMORY_BYTES)]
-            # In the loop's own thread, to whose life that of the process is bound.
+            # Must run in the loop's own thread: the child dies with the thread that started it.
             self.popen = subprocess.Popen(  # noqa: S603 - ourselves, with arguments of our own
                 [*command, *words], pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
             )
 
     async def do(self, job: Job, files: Sequence[int]) -> bytes:
-        """Have a job done, and its outcome: one letter, or none when the process ended over it."""
+        """Run a job and return its outcome, one letter; empty if the process died."""
         order = msgspec.json.encode(job)
         socket.send_fds(self.line, [order], list(files))
         return await asyncio.get_running_loop().sock_recv(self.line, 1)
 
     def end(self) -> int:
-        """End it, whatever it does; returns what it ended with."""
+        """Kill the process and return its exit status."""
         self.line.close()
         self.popen.kill()
         return self.popen.wait()
 
 
 class Offload:
-    """Processes for heavy work, one for each piece that goes on at the same time."""
+    """A pool of processes for heavy work, one per concurrent job."""
 
     def __init__(self, *, at_once: int = 2, each: int = 1, waiting: int = 32, each_waiting: int = 4) -> None:
-        """So many pieces at once in all and for each user; others wait, or are told to come again."""
+        """Limit concurrent jobs in total and per user. Others wait or are told to retry later."""
         self.places = Admission(
             "pieces of heavy work", at_once=at_once, each=each, waiting=waiting, each_waiting=each_waiting
         )
@@ -75,15 +75,16 @@ class Offload:
         self._works: set[asyncio.Task[Any]] = set()
 
     async def run(self, who: str, job: Job, argument: Any, files: Sequence[int] = ()) -> Any:
-        """The value of a job; raises `Refused`: what the job refuses, that it needs too much, or `Busy`.
+        """Run a job and return its value.
 
-        Whoever stops waiting does not stop the work: it keeps its place until it is over.
+        Raises `Refused` if the job refuses or exceeds its limits, and `Busy` if there is no place. If the
+        caller stops waiting, the job continues and keeps its place until it is finished.
         """
         kept = [os.dup(file) for file in files]
         work = asyncio.ensure_future(self._in_a_place(who, job, argument, kept))
         self._works.add(work)
         work.add_done_callback(self._works.discard)
-        # Somebody may have gone who would have heard of it.
+        # The caller may be gone, so retrieve the exception here.
         work.add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(work)
 
@@ -109,7 +110,7 @@ class Offload:
         process = self._take()
         whole, began = False, time.monotonic()
         try:
-            # It counts its own time; here only what hangs without working is ended.
+            # The child limits its own processor time; this only ends a job that hangs without working.
             async with asyncio.timeout(HANGS_S + 10 * job.seconds):
                 outcome = await process.do(job, files)
             whole = bool(outcome)
@@ -145,7 +146,7 @@ class Offload:
             process.end()
 
     async def close(self) -> None:
-        """End all of it."""
+        """Stop all jobs and processes."""
         if self._ending is not None:
             self._ending.cancel()
         works = list(self._works)
@@ -155,7 +156,7 @@ class Offload:
         self._let_go()
 
     def readings(self) -> Iterable[Reading]:
-        """For operators."""
+        """Prometheus readings."""
         return self.places.readings()
 
 
@@ -165,7 +166,7 @@ def _fill(file: int, content: bytes) -> None:
 
 
 def _read(outcome: bytes, file: int) -> Any:
-    """The value of a job, or what it raised."""
+    """Return the value of a job, or raise what it raised."""
     with open(file, "rb", closefd=False) as source:
         source.seek(0)
         content = source.read()

@@ -1,4 +1,4 @@
-"""What a process of the platform tells Prometheus of itself."""
+"""Prometheus metrics of a platform process."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from prometheus_client.registry import Collector
 from det_contracts.envelope import Recorded
 
 QUICK_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
-"""Bounds of histograms of times, in seconds."""
+"""Bucket bounds of time histograms, in seconds."""
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """A number for each of some things, as it is just now."""
+    """A current value for each of several things."""
 
     name: str
     help: str
     labels: tuple[str, ...]
     values: Mapping[Any, float]
-    """By the values of the labels: a tuple of texts, as long as `labels`."""
+    """By label values: a tuple of strings, as long as `labels`."""
 
 
 Readings = Callable[[], Iterable[Reading]]
 
 
 class Measures:
-    """Counters and times of one process, in a registry of its own."""
+    """Counters and timings of one process, in a registry of its own."""
 
     def __init__(self, owner: str) -> None:
         self.owner = owner
@@ -51,17 +51,17 @@ class Measures:
         )
         self._refused = self.counter("fence_lost", "Batches that another replica beat")
         self._blocked_s = self.histogram("loop_blocked_seconds", "Stalls of the event loop")
-        # There from the beginning: nothing is counted from nothing on.
+        # Create the series at once, so that a first increase is visible.
         self._blocked_s.labels(owner)
         self._skipped = self.counter("events_unknown", "Messages of the log that were passed over", "name")
         self._parked = self.counter("decisions_parked", "Records about which nothing can be decided", "kind")
 
     def counter(self, name: str, help: str, *labels: str) -> Counter:
-        """A further counter `steadfast_<name>_total`, whose first label is the owner."""
+        """Create a counter `steadfast_<name>_total`, whose first label is the owner."""
         return Counter(f"steadfast_{name}", help, ("owner", *labels), registry=self.registry)
 
     def histogram(self, name: str, help: str, *labels: str) -> Histogram:
-        """A further histogram of seconds, whose first label is the owner."""
+        """Create a histogram of seconds, whose first label is the owner."""
         return Histogram(
             f"steadfast_{name}", help, ("owner", *labels), registry=self.registry, buckets=QUICK_S
         )
@@ -75,9 +75,9 @@ class Measures:
         look: Callable[[], Awaitable[None]] | None = None,
         registry: CollectorRegistry | None = None,
     ) -> None:
-        """Ask `readings` whenever Prometheus asks, after `look`; the owner becomes their first label.
+        """Call `readings` on every scrape, after `look`. The owner becomes their first label.
 
-        `registry` is given where they are to be had without the others, too.
+        `registry` overrides the registry, for readings that must also be available without the others.
         """
         (registry or self.registry).register(_Asked(self.owner, readings))
         if look is not None:
@@ -95,36 +95,36 @@ class Measures:
         return self._folded.labels(*labels), self._position.labels(*labels), self._fold_s.labels(*labels)
 
     def decided(self, count: int, seconds: float) -> None:
-        """That many events were decided, and the log had them after `seconds`."""
+        """Record that `count` events were decided and took `seconds` to be stored in the log."""
         self._decided.labels(self.owner).inc(count)
         self._append_s.labels(self.owner).observe(seconds)
 
     def committed(self, seconds: float) -> None:
-        """What was folded is in the database."""
+        """Record a database transaction."""
         self._commit_s.labels(self.owner).observe(seconds)
 
     def answered(self, name: str, outcome: str, seconds: float) -> None:
-        """A command or query was answered; `outcome` is `ok` or the code of the problem."""
+        """Record an answered command or query. `outcome` is `ok` or the problem code."""
         self._answer_s.labels(self.owner, name, outcome).observe(seconds)
 
     def refused(self) -> None:
-        """A batch was refused by the fence."""
+        """Record a batch rejected by the fence."""
         self._refused.labels(self.owner).inc()
 
     def parked(self, kind: str) -> None:
-        """Nothing can be decided about a record of this kind until it moves."""
+        """Record that a record of this kind cannot be decided on until it changes."""
         self._parked.labels(self.owner, kind).inc()
 
     def skipped(self, name: str) -> None:
-        """An event of an unknown name or version went by, or something that is no event."""
+        """Record an event with an unknown name or version, or a message that is not an event."""
         self._skipped.labels(self.owner, name).inc()
 
     def blocked(self, seconds: float) -> None:
-        """The event loop stood still for so long."""
+        """Record a stall of the event loop."""
         self._blocked_s.labels(self.owner).observe(seconds)
 
     async def text(self) -> bytes:
-        """Everything as it is now, in Prometheus' text format."""
+        """Return all current metrics in Prometheus' text format."""
         for look in self._looks:
             await look()
         return generate_latest(self.registry)
@@ -143,5 +143,5 @@ class _Asked(Collector):
             yield family
 
     def describe(self) -> Iterable[Metric]:
-        # Nothing is read before somebody asks: what is read may not be there yet.
+        # Read nothing at registration, because the sources may not exist yet.
         return ()

@@ -1,10 +1,10 @@
-"""Paging by root: records of what is over lie in the database, until somebody looks for one.
+"""Paging by root: records of finished things stay in the database until they are looked up.
 
-Records of a paged table belong to a *root*, such as an experiment with all its trials, which comes and goes
-whole. To rules it makes no difference where its records are: the tables of a state (`PagedTable`) load what
-is looked for, so "the state at a position is a pure fold of the log up to it" holds of all records.
+Records of a paged table belong to a *root*, such as an experiment with all its trials, which is loaded and
+evicted whole. Rules do not notice where records are: the tables of a state (`PagedTable`) load what is looked
+up, so "the state at a position is a pure fold of the log up to it" holds for all records.
 
-Rules say what belongs together (`Roots`); `services.kit.pager` decides who goes when.
+Rules define what belongs together (`Roots`); `services.kit.pager` decides what is evicted when.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ S = TypeVar("S")
 Key = tuple[str, Any]
 Root = str
 ALWAYS_LOADED: Final = ""
-"""In the place of a root: of a record that never leaves, in a table whose other records do."""
+"""Root of records that are never evicted, in a table whose other records are."""
 _NOTHING: Final = object()
 
 
 @dataclass(frozen=True)
 class Roots(Generic[S]):
-    """What belongs together in one owner's state. All functions are pure and see loaded records alone.
+    """What belongs together in one owner's state. All functions are pure and see only loaded records.
 
-    The indexes of a state hold what is loaded. So whoever asks an index about a root looks for a record of it
-    first, and an index over several roots is made of records that never leave.
+    The indexes of a state cover only what is loaded. Code that asks an index about a root must first look up
+    one of its records, and an index across several roots must be built from records that are never evicted.
     """
 
     of: Mapping[str, Callable[[S, Any], Root | None]]
-    """By paged table: the root of the record with some id, whether or not there is one; None where that
-    cannot be told without the record."""
+    """Per paged table: returns the root of the record with an id, whether or not it exists; None if that
+    cannot be determined without the record."""
     members: Callable[[S, Root], Iterable[Key]]
-    """All records of a loaded root."""
+    """Returns all records of a loaded root."""
     is_over: Callable[[S, Root], bool]
-    """Whether nothing of it is at work, or waits for a time; what its records call for is asked besides."""
+    """Whether nothing in it is active or waits for a time. Pending reactions are checked separately."""
     index: Callable[[S, Collection[Key]], None]
-    """Enter loaded records into the indexes of the state."""
+    """Adds loaded records to the indexes of the state."""
     unindex: Callable[[S, Collection[Key]], None]
-    """Take records out of the indexes that are about to leave."""
+    """Removes records that are about to be evicted from the indexes."""
     named_by: Mapping[str, str]
-    """Fields of events, commands and queries that name records, and the tables these are in."""
+    """Fields of events, commands and queries that name records, and the tables of those records."""
     beside: Mapping[str, Callable[[Any], Iterable[Root]]] = field(default_factory=dict)
     """By table whose records never leave: the roots of which one of them says whether they are over."""
     begins: Mapping[type, str] = field(default_factory=dict)
@@ -51,20 +51,20 @@ class Roots(Generic[S]):
     _naming: dict[type, tuple[tuple[str, str], ...]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
-    """The same of each type of message that was asked about: most have none of the fields."""
+    """Cache of `named_by` per message type; most types have none of the fields."""
 
     def root_of(self, state: S, key: Key) -> Root | None:
-        """What a record belongs to; None where it never leaves, or cannot be told."""
+        """Return a record's root; None if it is never evicted or the root cannot be determined."""
         find = self.of.get(key[0])
         root = find(state, key[1]) if find is not None else None
         return root or None
 
     def names(self, message: Any) -> Iterator[Key]:
-        """The records that an event, a command or a query names."""
+        """Yield the records that an event, command or query names."""
         kind = type(message)
         naming = self._naming.get(kind)
         if naming is None:
-            # Fields of a struct are attributes of its class.
+            # Struct fields are attributes of the class.
             naming = tuple((name, table) for name, table in self.named_by.items() if hasattr(kind, name))
             self._naming[kind] = naming
         for name, table in naming:
@@ -76,20 +76,23 @@ class Roots(Generic[S]):
 
 
 class PageFault(Refused):
-    """Records in the database cannot be had as they were at this position: the state is loaded anew.
+    """Records in the database are no longer as they were at this position, so the state is reloaded.
 
-    Who asked is told to ask again.
+    The caller is told to retry.
     """
 
     def __init__(self, why: str) -> None:
-        super().__init__(Problem("unavailable", f"the state is being loaded anew, ask again: {why}"))
+        super().__init__(Problem("unavailable", f"the state is being reloaded, try again: {why}"))
 
 
 class PagedTable(dict[Any, Any]):
-    """Records by id. Looking for one that is not loaded loads its root; iteration shows what is loaded."""
+    """Records by id.
+
+    Looking up a record that is not loaded loads its root; iteration shows what is loaded.
+    """
 
     def __init__(self, known: Mapping[Any, Any], load: Callable[[Any], bool]) -> None:
-        """`load` has the record of an id loaded, and says whether there is one; it may raise `PageFault`."""
+        """`load` loads the record with an id and returns whether it exists. It may raise `PageFault`."""
         super().__init__(known)
         self._load = load
 
@@ -99,7 +102,7 @@ class PagedTable(dict[Any, Any]):
         raise KeyError(id)
 
     def get(self, id: Any, default: Any = None) -> Any:
-        """The record, wherever it lies."""
+        """Return the record, loading it if necessary."""
         found = super().get(id, _NOTHING)
         if found is not _NOTHING:
             return found
@@ -115,7 +118,7 @@ class PagedTable(dict[Any, Any]):
             raise KeyError(id)
 
     def pop(self, id: Any, *default: Any) -> Any:
-        """Take a record out, wherever it lies."""
+        """Remove a record and return it, loading it first if necessary."""
         if id in self:
             return super().pop(id)
         if default:
@@ -124,12 +127,12 @@ class PagedTable(dict[Any, Any]):
 
 
 def of_experiment(_: Any, id: int) -> Root:
-    """The root of what is known by an experiment's number; numbers below 0 stand for what is in none."""
+    """Return the root for an experiment id. Negative ids stand for things outside any experiment."""
     return str(id) if id > 0 else ALWAYS_LOADED
 
 
 def of_what_names_it(table: str) -> Callable[[Any, Any], Root | None]:
-    """For a table whose records have an `experiment_id`: the root of the record with some id."""
+    """Return a root lookup for a table whose records have an `experiment_id`."""
 
     def find(state: Any, id: Any) -> Root | None:
         known = loaded(getattr(state, table), id)
@@ -139,10 +142,10 @@ def of_what_names_it(table: str) -> Callable[[Any, Any], Root | None]:
 
 
 def loaded_by(state: Any, id: Any, *tables: str) -> Iterator[Key]:
-    """The records that are loaded under one id, in some tables."""
+    """Yield the keys of the records loaded under one id in several tables."""
     return ((table, id) for table in tables if loaded(getattr(state, table), id) is not None)
 
 
 def loaded(table: dict[Any, Any], id: Any) -> Any | None:
-    """A record where it is loaded, else None; loads nothing."""
+    """Return a record if it is loaded, otherwise None. Loads nothing."""
     return dict.get(table, id)

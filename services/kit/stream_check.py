@@ -1,7 +1,7 @@
-"""Whether a stream still holds what it acknowledged: nothing cut off, taken out, or put in its place.
+"""Checks that a stream still holds what it acknowledged: nothing cut off, removed, or replaced.
 
-Asked at every start of reading and every minute. What the leader of a stream with several replicas says is
-believed only when it says so for a while: whoever has just begun to lead may not have all of it at hand yet.
+The check runs at every start of reading and every minute. An alarming answer from the leader of a replicated
+stream is believed only if it persists, because a new leader may not have all messages at hand yet.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from services.kit.jetstream_api import MISSING_STREAM, NO_MESSAGE, ask, is_leade
 from services.kit.log import Gone, LogTruncated, Mark
 
 CERTAIN_S = 5.0
-"""For how long a stream must look as if it lost something, or be gone, until that is believed."""
+"""Seconds for which a stream must look damaged or gone before that is believed."""
 LISTED = 20
-"""So many positions at most are told one by one."""
+"""Maximum number of positions listed in a message."""
 
 
 class Broken(Exception):
-    """There is no use in reading on like this; a new consumer goes on behind the last position."""
+    """Reading cannot continue like this; a new consumer resumes after the last position."""
 
 
 class StreamCheck:
-    """Asks the broker about one stream, and judges what it says."""
+    """Asks the broker about one stream and judges the answer."""
 
     def __init__(self, connection: Client, stream: str, marks: dict[str, Mark]) -> None:
-        """`marks` holds, by stream, the newest message that this process, or one before it, has read."""
+        """`marks` holds, per stream, the newest message read by this process or an earlier one."""
         self._connection = connection
         self._stream = stream
         self._marks = marks
@@ -38,20 +38,20 @@ class StreamCheck:
 
     @property
     def suspected(self) -> bool:
-        """Something seems to be lost, and it is not certain yet."""
+        """True if something seems lost, but it is not certain yet."""
         return self._since is not None
 
     async def api(self, subject: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Call JetStream; raises `Broken` with what it says when it refuses."""
+        """Call the JetStream API. Raises `Broken` with the broker's message if it refuses."""
         answer = await ask(self._connection, subject, body)
         if "error" in answer:
             raise Broken(f"{subject}: {answer['error'].get('description')}")
         return answer
 
     async def look(self, position: int) -> None:
-        """Return when all is well for whoever has read up to `position`.
+        """Return if the stream is intact for a reader at `position`.
 
-        Raises `LogTruncated` when something is lost, and `Broken` when it cannot be told just now.
+        Raises `LogTruncated` if messages are lost, and `Broken` if it cannot be determined now.
         """
         answer = await ask(self._connection, f"STREAM.INFO.{self._stream}", {})
         if not is_leaders(answer):
@@ -98,9 +98,9 @@ class StreamCheck:
 
 
 def way_out(stream: str, position: int) -> str:
-    """What to do about a stream that is less than what was read of it, up to a position."""
+    """Return advice about a stream that holds less than what was already read from it."""
     if stream == names.WITNESS:
-        # How far it was read is in CONTROL, and no service has a database of it.
+        # How far WITNESS was read is stored in CONTROL, so there is no service database to delete.
         return (
             "Restore the broker's data. Without a backup what was not admitted yet is lost; to go on, have "
             f"the stream begin behind what was read: nats stream purge {stream} --seq {position + 1} "
@@ -110,12 +110,12 @@ def way_out(stream: str, position: int) -> str:
 
 
 def missing(state: dict[str, Any]) -> int:
-    """How many messages are not there between the first and the last one."""
+    """Return how many messages are missing between the first and the last one."""
     return int(state["last_seq"] - max(state["first_seq"], 1) + 1 - state["messages"])
 
 
 def fault(stream: str, state: dict[str, Any], position: int) -> str:
-    """What is wrong with a stream for whoever has read up to `position`; empty for nothing."""
+    """Describe what is wrong with a stream for a reader at `position`; empty if nothing is."""
     if position > state["last_seq"]:
         return (
             f"stream {stream} ends at position {state['last_seq']}, but {position} was read already: "
@@ -125,7 +125,7 @@ def fault(stream: str, state: dict[str, Any], position: int) -> str:
 
 
 def begins_later(stream: str, state: dict[str, Any], position: int) -> str:
-    """Why CONTROL alone is not enough for whoever has read up to `position`; empty where it is."""
+    """Explain why CONTROL alone is not enough for a reader at `position`; empty if it is enough."""
     if stream != names.CONTROL or state["first_seq"] <= position + 1:
         return ""
     return (
@@ -146,7 +146,7 @@ def _with_holes(stream: str, state: dict[str, Any]) -> str:
 
 
 def nanoseconds(text: str) -> int:
-    """A time as JetStream writes it, in nanoseconds since 1970."""
+    """Parse a JetStream timestamp into nanoseconds since 1970."""
     whole, _, part = text.removesuffix("Z").partition(".")
     seconds = int(datetime.fromisoformat(f"{whole}+00:00").timestamp())
     return seconds * 1_000_000_000 + int(part.ljust(9, "0") or 0)

@@ -1,4 +1,4 @@
-"""Certificates that this process shows, and authorities by which it knows others (docs/decisions/0035)."""
+"""The certificates this process presents, and the authorities it trusts (docs/decisions/0035)."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ log = structlog.get_logger()
 
 
 class RenewedContext(ssl.SSLContext):
-    """What TLS begins with, made anew as soon as one of its files is another one.
+    """A TLS context that is rebuilt when one of its files changes.
 
-    Each handshake takes the newest that could be read; connections that are open go on with what they began
-    with. Files that cannot be used, such as a certificate whose key is not there yet, are told once, and what
-    was read before stays in use. Nothing but handshakes goes through to what was read: what is set here on
-    the context itself means nothing.
+    Each handshake uses the newest files that could be loaded; open connections keep what they started with.
+    Unusable files, such as a certificate whose key has not arrived yet, are logged once, and the previous
+    files stay in use. Only handshakes are forwarded to the loaded context, so changing other settings on this
+    object has no effect.
     """
 
     def __init__(
         self, _: ssl._SSLMethod, files: tuple[Path, ...], make: Callable[[], ssl.SSLContext]
     ) -> None:
-        """`make` reads the files; what it raises now is raised here. The protocol is taken by `__new__`."""
+        """`make` loads the files; its exceptions are raised here. `__new__` consumes the protocol."""
         self._files, self._make = files, make
         self._seen = self._told = self._stamps()
-        """How the files were when `_newest` was made, and when it was told that they are of no use."""
+        """State of the files when `_newest` was built, and when they were last reported as unusable."""
         self._newest = make()
 
     def wrap_bio(self, *args: Any, **options: Any) -> ssl.SSLObject:
-        """Begin a handshake, as asyncio does."""
+        """Start a handshake, as asyncio does."""
         return self._current().wrap_bio(*args, **options)
 
     def wrap_socket(self, *args: Any, **options: Any) -> ssl.SSLSocket:
-        """Begin a handshake, as threads do."""
+        """Start a handshake, as threads do."""
         return self._current().wrap_socket(*args, **options)
 
     def _current(self) -> ssl.SSLContext:
-        # Looked at before it is read: what changes in between is seen at the next handshake.
+        # Stat before reading: a change in between is then noticed at the next handshake.
         stamps = self._stamps()
         if stamps != self._seen:
             try:
@@ -52,7 +52,7 @@ class RenewedContext(ssl.SSLContext):
             except BadSettings as error:
                 if stamps != self._told:
                     self._told = stamps
-                    log.error("tls.not_renewed", error=str(error), now="what was read before is used")
+                    log.error("tls.not_renewed", error=str(error), now="the previous files stay in use")
         return self._newest
 
     def _stamps(self) -> tuple[object, ...]:
@@ -60,7 +60,7 @@ class RenewedContext(ssl.SSLContext):
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
-    """What differs once a file is written or replaced, also behind a link; empty for none."""
+    """Return values that change when a file is written or replaced, also behind a link; empty if missing."""
     try:
         found = os.stat(path)
     except OSError:
@@ -69,7 +69,7 @@ def _stamp(path: Path) -> tuple[int, ...]:
 
 
 def server_context(settings: ServiceSettings) -> ssl.SSLContext | None:
-    """What connections are accepted with, renewed with its files; None: plainly. Raises `BadSettings`."""
+    """Return the context for accepting TLS connections, or None for plain ones. Raises `BadSettings`."""
     certificate, key = settings.tls_cert, settings.tls_key
     if certificate is None and key is None:
         return None
@@ -84,14 +84,14 @@ def _showing(certificate: Path, key: Path) -> ssl.SSLContext:
     try:
         context.load_cert_chain(certificate, key)
     except OSError as error:
-        # ssl.SSLError is one of these, and names no file.
+        # ssl.SSLError is an OSError, but names no file.
         what = f"STEADFAST_TLS_CERT={certificate} and STEADFAST_TLS_KEY={key} cannot be used"
         raise BadSettings(f"{what}: {error.strerror or error}") from error
     return context
 
 
 def client_context(ca: Path | str | None) -> ssl.SSLContext:
-    """What others are known by: the authorities of this host, and those in a file, renewed with it.
+    """Return a context that trusts this host's authorities and those in a file, reloaded when it changes.
 
     Raises `BadSettings`.
     """
@@ -112,10 +112,10 @@ def _knowing(authorities: Path) -> ssl.SSLContext:
 
 
 def broker_options(url: str, ca: Path | None) -> dict[str, Any]:
-    """What a NATS client is told beside its addresses, which are all `tls://` or all `nats://`.
+    """Return NATS client options for addresses that are all `tls://` or all `nats://`.
 
-    Raises `BadSettings`. The handshake comes first: a client that waits to be asked for it by the server can
-    be kept from it by whoever stands between them.
+    Raises `BadSettings`. The TLS handshake comes first: if the client waited for the server to request TLS,
+    an attacker in between could suppress the request.
     """
     schemes = {one.strip().partition("://")[0] for one in url.split(",")}
     if "tls" not in schemes:
@@ -127,5 +127,5 @@ def broker_options(url: str, ca: Path | None) -> dict[str, Any]:
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    # asyncio warns whenever a TLS connection of nats-py's ends: nobody can do anything about that.
+    # asyncio warns whenever a TLS connection of nats-py ends, which is harmless.
     return not str(record.msg).startswith("returning true from eof_received()")

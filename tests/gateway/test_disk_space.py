@@ -40,7 +40,7 @@ def full(gateway, tmp_path):
 )
 def test_what_is_new_is_refused_and_nothing_of_it_stored(full, tmp_path, path, body, what):
     said = full.refused(507, "POST", path, body)
-    assert said.startswith(f"{what} is not taken: the disk of the log has ")
+    assert said.startswith(f"{what} is refused: the disk of the log has ")
     assert f"free at {tmp_path}" in said
     assert full.peers.commands == []
     assert not (tmp_path / "blobs").exists()

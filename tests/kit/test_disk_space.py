@@ -67,7 +67,7 @@ def test_a_refusal_says_what_is_where_and_what_is_missing(disk, tmp_path):
     )
     problem = no_space("the experiment", missing).problem
     assert problem.code == "no_space"
-    assert problem.message == f"the experiment is not taken: {missing}. What runs already goes on"
+    assert problem.message == f"the experiment is refused: {missing}. Running work continues"
 
 
 def test_a_disk_that_is_away_is_not_full(monkeypatch, tmp_path):

@@ -1,4 +1,4 @@
-"""Rules on one wish of somebody: the same for the gateway at its door and for the owner of a fact."""
+"""Decides whether a user may do something: the same for the gateway and for the owner of a fact."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from services.kit.authz.permissions import (
 
 
 class Person(msgspec.Struct, frozen=True):
-    """What of a user matters to what they may do."""
+    """The properties of a user that determine their rights."""
 
     id: int
     username: str
@@ -31,16 +31,16 @@ class Person(msgspec.Struct, frozen=True):
 
 
 class Thing(msgspec.Struct, frozen=True):
-    """What somebody wants to act upon."""
+    """A thing that a user wants to act on."""
 
     owner: str
-    """The name under which it was made; empty: it is nobody's own."""
+    """The username under which it was created; empty if it belongs to no user."""
     workspace_id: int = 0
-    """Where it is filed; 0: in none."""
+    """The workspace it is filed in; 0 for none."""
 
 
 class Wish(msgspec.Struct, frozen=True):
-    """One permission for one thing."""
+    """One permission on one thing."""
 
     permission: Permission
     kind: Kind = "cluster"
@@ -52,22 +52,22 @@ class Known(Protocol):
 
     @property
     def rbac(self) -> bool:
-        """Whether roles decide, or whom a thing belongs to."""
+        """Whether roles decide; otherwise ownership does."""
 
     def grants(self, user_id: int) -> Iterable[Grant]:
-        """The roles that a user holds, by themselves and through groups."""
+        """Return the roles that a user holds, directly and through groups."""
 
     def person(self, name: str) -> Person | None:
-        """Whoever has or had the name."""
+        """Return the user who has or had the name."""
 
     def thing(self, kind: Kind, id: Any) -> Thing | None:
-        """None where there is no such thing, which is for others to say."""
+        """Return the thing, or None if it does not exist, which others must report."""
 
 
 def require(known: Known, name: str, wishes: Iterable[Wish], *, script: str = "") -> None:
-    """Raises `Refused` (403) unless the user of that name may do all of it.
+    """Raise `Refused` (403) unless the user with that name may do all of it.
 
-    `script`: the run whose script asks in their name, if one does.
+    `script` is the run whose script makes the request in the user's name, if any.
     """
     for wish in wishes:
         if wish.permission in ("anybody", "service"):
@@ -94,7 +94,7 @@ def _is_anothers_run(known: Known, wish: Wish, script: str) -> bool:
 
 
 def _of_account(known: Known, name: str, person: Person | None, wish: Wish) -> Wish:
-    """What it takes to change an account: nothing for one's own."""
+    """Return the permission needed to change an account: for one's own, only to be logged in."""
     if wish.permission != "own_account" or wish.kind == "cluster":
         return wish
     owner = known.thing(wish.kind, wish.id)
@@ -103,7 +103,7 @@ def _of_account(known: Known, name: str, person: Person | None, wish: Wish) -> W
 
 
 def permitted(grants: Iterable[Grant], workspace_id: int) -> frozenset[Permission]:
-    """What roles permit in a workspace; of 0, in the cluster as a whole."""
+    """Return what roles permit in a workspace; for 0, in the cluster as a whole."""
     found: frozenset[Permission] = frozenset()
     for grant in grants:
         if grant.workspace_id in (0, workspace_id) and grant.role in OF_ROLE:
@@ -121,7 +121,7 @@ def _by_roles(known: Known, name: str, person: Person | None, wish: Wish, script
     may = permitted(known.grants(person.id) if person is not None else (), thing.workspace_id)
     if wish.permission in may:
         return
-    # Whoever lost their role is heard to the end of what they began.
+    # A running script may finish what it began, even if its owner has lost the role.
     if script and wish.permission in ("view", "speak") and _same(known, thing.owner, name, person):
         return
     if wish.kind != "cluster" and "view" not in may:
@@ -175,7 +175,7 @@ _WORDS: dict[str, str] = {
 
 
 def _same(known: Known, owner: str, name: str, person: Person | None) -> bool:
-    """Whether two names are one user's, who may have had both."""
+    """Whether two names belong to one user, who may have had both."""
     if owner == name:
         return True
     other = known.person(owner)
@@ -183,5 +183,5 @@ def _same(known: Known, owner: str, name: str, person: Person | None) -> bool:
 
 
 def forbidden(message: str) -> Refused:
-    """We know who asks, and they may not."""
+    """Build a refusal for a known user without the necessary permission."""
     return Refused(Problem("permission_denied", message))

@@ -1,4 +1,4 @@
-"""What an owner of facts folds of people and places, to judge who may command it."""
+"""The state about users and workspaces that an owner of facts folds to decide who may command it."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from services.kit.quotas.records import Quotas, quota_set
 from services.kit.rules import Key
 
 BUILT_IN = {"admin": Person(1, "admin", admin=True), "determined": Person(2, "determined")}
-"""Users that are there from the beginning."""
+"""Users that exist from the beginning."""
 FIRST = 1
 NOWHERE = -1
-"""The workspace of a project that is not known: nobody but an administrator was given a role there."""
+"""The workspace of an unknown project. Only administrators have rights there."""
 
 
 class Home(msgspec.Struct, frozen=True):
-    """Whose an experiment is, or a task of somebody's own, and where it is filed."""
+    """The owner of an experiment or independent task, and where it is filed."""
 
     owner: str
     project_id: int
     """0 for a task."""
     workspace_id: int = 0
-    """0 for an experiment: that of its project."""
+    """0 for an experiment, which belongs to its project's workspace."""
 
 
 class NameOf(msgspec.Struct, frozen=True):
-    """Who has or had a name."""
+    """The user who has or had a name."""
 
     user_id: int
 
 
 class Filed(msgspec.Struct, frozen=True):
-    """Where a project is."""
+    """The workspace of a project."""
 
     workspace_id: int
 
@@ -56,45 +56,46 @@ class Called(msgspec.Struct, frozen=True):
 
 @dataclass
 class People(Roles, Quotas):
-    """Base of the states of owners that people command."""
+    """Base class of the states of owners that users command."""
 
     people: dict[int, Person] = field(default_factory=dict)
-    """Made or changed ones."""
+    """Users that were created or changed, by user id."""
     people_names: dict[str, NameOf] = field(default_factory=dict)
     homes: dict[int, Home] = field(default_factory=dict)
-    """By experiment; by the number below 0 that stands for it, of a task."""
+    """By experiment id; tasks use the negative number that stands for them."""
     project_homes: dict[int, Filed] = field(default_factory=dict)
     workspaces_called: dict[int, Called] = field(default_factory=dict)
-    """So that people are told names; the first one has its own from the beginning."""
+    """Names to show to users. The first workspace has its built-in name until it is renamed."""
 
 
 P = TypeVar("P", bound=People)
 
 
 class Directory:
-    """What a judge looks up in such a state."""
+    """Answers a judge's lookups from such a state."""
 
     def __init__(self, state: People, find: Callable[[Kind, Any], Thing | int | None]) -> None:
-        """`find`: a thing of the service, or the experiment or task (as in `homes`) that it is part of."""
+        """`find` returns a thing of the service, or the key in `homes` of the experiment or task it is part
+        of."""
         self._state = state
         self._find = find
 
     @property
     def rbac(self) -> bool:
-        """Whether roles decide."""
+        """Whether access is decided by roles."""
         return is_rbac(self._state)
 
     def grants(self, user_id: int) -> Iterable[Grant]:
-        """The roles that a user holds."""
+        """Return the roles that a user holds."""
         return grants_of(self._state, user_id)
 
     def person(self, name: str) -> Person | None:
-        """Whoever has or had the name."""
+        """Return the user who has or had the name."""
         named = self._state.people_names.get(name)
         return self._state.people.get(named.user_id) if named is not None else BUILT_IN.get(name)
 
     def thing(self, kind: Kind, id: Any) -> Thing | None:
-        """None where there is no such thing."""
+        """Return the thing, or None if it does not exist."""
         if kind == "workspace":
             return Thing("", id)
         if kind == "project":
@@ -109,7 +110,7 @@ class Directory:
 
 
 def workspace_of(state: People, project_id: int) -> int:
-    """Where a project is; the first one is there from the beginning, in the first workspace."""
+    """Return a project's workspace. The first project exists from the beginning, in the first workspace."""
     filed = state.project_homes.get(project_id)
     return filed.workspace_id if filed is not None else FIRST if project_id == FIRST else NOWHERE
 
@@ -117,7 +118,7 @@ def workspace_of(state: People, project_id: int) -> int:
 def with_people(
     evolve: Callable[[P, Recorded], Iterable[Key]],
 ) -> Callable[[P, Recorded], Iterable[Key]]:
-    """An owner's fold that keeps people and places, too: these first, so it finds whose a thing is."""
+    """Wrap an owner's fold so that it also keeps users and places, folded first so that owners are known."""
 
     def both(state: P, recorded: Recorded) -> Iterable[Key]:
         fold = _FOLDS.get(type(recorded.event))

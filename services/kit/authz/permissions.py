@@ -1,4 +1,4 @@
-"""What can be permitted, and whom each role permits it to."""
+"""All permissions, and which roles grant them."""
 
 from __future__ import annotations
 
@@ -31,13 +31,12 @@ Kind = Literal[
     "cluster", "listed", "body", "user", "session", "token", "workspace", "project", "experiment", "trial",
     "task", "page", "run", "checkpoint", "model", "template",
 ]  # fmt: skip
-"""What a permission is asked for: one thing of that kind, or
+"""What a permission applies to: one thing of that kind, or
 
 - `cluster`: the cluster as a whole;
-- `page`: what a task serves: for a session, or for the ticket in the address, which the route looks at;
-- `listed`: any number of things, of which the answer holds those that may be viewed;
-- `body`: what the request's body names: judged when that is read, by the owner of the fact at the latest.
-"""
+- `page`: what a task serves: to a session, or with the ticket in the address, which the route checks;
+- `listed`: any number of things, filtered in the answer to those that may be viewed;
+- `body`: what the request body names, checked once it is read, at the latest by the owner of the fact."""
 Role = Literal["Viewer", "EditorRestricted", "Editor", "WorkspaceAdmin", "WorkspaceCreator", "ClusterAdmin"]
 
 MEANINGS: dict[Permission, str] = {
@@ -68,17 +67,17 @@ PERMISSIONS: tuple[Permission, ...] = get_args(Permission)
 ROLES: tuple[Role, ...] = get_args(Role)
 
 EVERYBODY: frozenset[Permission] = frozenset({"anybody", "logged_in", "own_account"})
-"""Of whoever is logged in, in either mode and without a role."""
+"""Granted to every logged-in user, in either mode and without a role."""
 ADMINISTRATION: frozenset[Permission] = frozenset({"assign_roles", "administer_users", "administer_cluster"})
-"""In basic mode of administrators alone; never of a script."""
+"""In basic mode for administrators only; never for a script."""
 OWNED: frozenset[Permission] = frozenset(
     {"control", "control_task", "delete", "speak", "control_project", "control_workspace"}
 )
-"""In basic mode of whom the thing belongs to, and of administrators."""
+"""In basic mode for the owner of the thing and for administrators."""
 NOT_FOR_SCRIPTS: frozenset[Permission] = ADMINISTRATION | {"own_account"}
 
 CLUSTER_ROLES: frozenset[Role] = frozenset({"WorkspaceCreator", "ClusterAdmin"})
-"""Given for the whole cluster only."""
+"""Can be assigned only for the whole cluster."""
 
 _EDITS: frozenset[Permission] = frozenset(
     {
@@ -110,7 +109,7 @@ ROLE_IDS: dict[Role, int] = {
     "Editor": 5,
     "EditorRestricted": 6,
 }
-"""As clients name them."""
+"""The ids that clients use."""
 API_TYPES: dict[Permission, str] = {
     "view": "VIEW_EXPERIMENT_ARTIFACTS VIEW_EXPERIMENT_METADATA VIEW_NSC VIEW_WORKSPACE VIEW_PROJECT "
     "VIEW_MODEL_REGISTRY VIEW_TEMPLATES",
@@ -131,4 +130,4 @@ API_TYPES: dict[Permission, str] = {
     "administer_users": "ADMINISTRATE_USER UPDATE_GROUP",
     "administer_cluster": "UPDATE_AGENTS VIEW_MASTER_CONFIG UPDATE_MASTER_CONFIG EDIT_WEBHOOKS",
 }
-"""How the REST API calls what roles permit, finer than we tell it apart."""
+"""The REST API's names for what roles permit, which are finer than our permissions."""
