@@ -1,8 +1,8 @@
-"""Whom the platform asks over the network because a person named them (docs/decisions/0031).
+"""Restricts which user-named addresses the platform contacts (docs/decisions/0031).
 
-A configuration may name the address of an object store. A process that stands among the cluster's own parts
-must not become the hand of somebody who does not: it asks the stores of its settings and public addresses,
-and others only if a setting allows them.
+A configuration may name the address of an object store. A process inside the cluster's network must not let a
+user reach addresses they could not reach themselves. It contacts the stores of its settings and public
+addresses, and others only if a setting allows them.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class AddressRefused(ValueError):
-    """An address that is not asked; the text names it, and what to do."""
+    """An address that must not be contacted. The text names it and says what to do."""
 
 
 class Addresses:
-    """Who may be asked."""
+    """The addresses that may be contacted."""
 
     def __init__(self, own: Iterable[str | None] = (), allowed: str = "") -> None:
-        """`own`: URLs of the settings' own stores; `allowed`: networks and `host[:port]`, with commas.
+        """`own` are the URLs of stores in the settings.
 
-        Raises ValueError.
+        `allowed` is a comma-separated list of networks and `host[:port]`. Raises ValueError.
         """
         self._own = {endpoint(url) for url in own if url}
         self._networks: list[ipaddress.IPv4Network | ipaddress.IPv6Network] = []
@@ -44,11 +44,14 @@ class Addresses:
             self._hosts.add((parsed.hostname or entry, parsed.port))
 
     def is_own(self, url: str | None) -> bool:
-        """Whether an address is that of a store of the settings; none is the one that needs no address."""
+        """Whether an address is that of a store in the settings.
+
+        No address means the default store, which is.
+        """
         return not url or endpoint(url) in self._own
 
     def may(self, host: str, port: int, address: str) -> bool:
-        """Whether a host, which has this address just now, may be asked."""
+        """Whether a host that currently resolves to this address may be contacted."""
         host = host.lower()
         if (host, port) in self._own or (host, port) in self._hosts or (host, None) in self._hosts:
             return True
@@ -56,7 +59,10 @@ class Addresses:
         return is_public(found) or any(found in network for network in self._networks)
 
     def refusal(self, host: str) -> AddressRefused:
-        """For whoever named the host. It tells nothing that this network's names tell."""
+        """Build the error for the user who named the host.
+
+        It reveals nothing about internal name resolution.
+        """
         return AddressRefused(
             f"{host} is not contacted from here: it is not a public address. The cluster's operator can "
             f"allow it with {SETTING}"
@@ -64,15 +70,15 @@ class Addresses:
 
 
 def endpoint(url: str) -> tuple[str, int]:
-    """Host and port of an address; raises ValueError."""
+    """Return host and port of a URL. Raises ValueError."""
     parsed = urlsplit(url)
     if not parsed.hostname:
-        raise ValueError(f"'{url}' is no address of the form http://host[:port]")
+        raise ValueError(f"'{url}' is not an address of the form http://host[:port]")
     return parsed.hostname, parsed.port or DEFAULT_PORTS.get(parsed.scheme, 0)
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address belongs to the public network, whatever it is wrapped in."""
+    """Whether an address is on the public internet, including one embedded in IPv6."""
     if isinstance(address, ipaddress.IPv6Address):
         inner = address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]
         if inner is None and address in _NAT64:
@@ -83,12 +89,12 @@ def is_public(address: Address) -> bool:
 
 
 def check_keys(storage: Mapping[str, Any], cluster: Mapping[str, Any] | None, addresses: Addresses) -> None:
-    """Raise `AddressRefused` where the platform's own keys would be used with a store of somebody else.
+    """Raise `AddressRefused` if the platform's own keys would be sent to a foreign store.
 
-    Where a configuration names none, they come from the cluster's storage or this process's surroundings.
+    If a configuration names no keys, they come from the cluster's storage or this process's environment.
     """
     own = {None, "", (cluster or {}).get("access_key")}
     if storage.get("access_key") in own and not addresses.is_own(storage.get("endpoint_url")):
         raise AddressRefused(
-            f"{storage['endpoint_url']} is no store of the cluster: name access_key and secret_key for it"
+            f"{storage['endpoint_url']} is not a store of the cluster: name access_key and secret_key for it"
         )

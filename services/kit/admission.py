@@ -1,4 +1,4 @@
-"""So many of a kind at once, and so many of them for one user; others wait, or are told to come again."""
+"""Limits on concurrent work, in total and per user. Further requests wait or are told to retry."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNLIMITED = 1 << 62
 
 
 class Busy(Refused):
-    """There is no place just now; nothing was done."""
+    """No place is free; nothing was done."""
 
     def __init__(self, code: Code, message: str, retry_after_s: int) -> None:
         super().__init__(Problem(code, f"{message}; try again in {retry_after_s} s"))
@@ -30,8 +30,8 @@ def _less(counts: Counter[str], who: str) -> None:
 class Admission:
     """Places for one kind of work.
 
-    A place that is free goes to whoever has waited longest and has not had their share. Whoever waits may be
-    cancelled at any moment: a place that was given to them meanwhile goes to the next.
+    A free place goes to the longest waiter who is below their own limit. A waiter may be cancelled at any
+    moment; a place it was just given goes to the next.
     """
 
     def __init__(
@@ -45,9 +45,9 @@ class Admission:
         patience_s: float | None = None,
         retry_after_s: int = 5,
     ) -> None:
-        """Places in all and for each user; how many may wait in all and of each user, and for how long.
+        """Set the limits: places in total and per user, waiters in total and per user, and the maximum wait.
 
-        `what` is their name in the plural, for those who are refused and for operators.
+        `what` is the plural name of the work, for refusals and metrics.
         """
         self.what = what
         self._at_once, self._each = at_once, each
@@ -56,22 +56,25 @@ class Admission:
         self._inside: Counter[str] = Counter()
         self._total = 0
         self._queue: dict[asyncio.Future[None], str] = {}
-        """Who waits, in the order in which they came."""
+        """Waiters in order of arrival."""
         self._wanting: Counter[str] = Counter()
 
     @property
     def inside(self) -> int:
-        """How many have a place."""
+        """Number of places taken."""
         return self._total
 
     @property
     def queued(self) -> int:
-        """How many wait for one."""
+        """Number of waiters."""
         return len(self._queue)
 
     @asynccontextmanager
     async def place(self, who: str) -> AsyncIterator[None]:
-        """Have a place; raises `Busy` when too many wait already, or when it takes too long."""
+        """Hold a place inside the context.
+
+        Raises `Busy` if too many are waiting or the wait takes too long.
+        """
         await self.enter(who)
         try:
             yield
@@ -79,7 +82,7 @@ class Admission:
             self.leave(who)
 
     async def enter(self, who: str) -> None:
-        """Take a place, to be given back by `leave`; raises `Busy`."""
+        """Take a place, to be released with `leave`. Raises `Busy`."""
         if self._may(who):
             self._take(who)
             return
@@ -99,7 +102,7 @@ class Admission:
             raise
 
     def leave(self, who: str) -> None:
-        """Give a place back."""
+        """Release a place."""
         self._total -= 1
         _less(self._inside, who)
         self._let_in()
@@ -118,7 +121,7 @@ class Admission:
         if turn in self._queue:
             self._out(turn)
         else:
-            # It was let in at the same moment.
+            # It was given a place at the same moment.
             self.leave(who)
 
     def _let_in(self) -> None:
@@ -138,7 +141,7 @@ class Admission:
         return Busy("unavailable", f"there are {self._total} {self.what}, all there is room for", again)
 
     def readings(self) -> Iterable[Reading]:
-        """For operators."""
+        """Prometheus readings."""
         for name, help, count in (
             ("places_taken", "Places taken, by kind of work", self.inside),
             ("places_wanted", "Those who wait for a place, by kind of work", self.queued),

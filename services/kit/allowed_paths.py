@@ -1,7 +1,7 @@
-"""What the platform's own processes touch of the files that people name (docs/decisions/0030).
+"""Restricts which user-named files the platform's own processes touch (docs/decisions/0030).
 
-Resolving is of no use if somebody can put a link in the place afterwards: what was resolved and found to be
-allowed is opened step by step, and no step follows a link.
+Resolving a path is not enough if a link can be put in its place afterwards. A resolved and permitted path is
+therefore opened component by component without following links.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 @dataclass(frozen=True)
 class ReachSettings(ServiceSettings):
-    """Of those who touch files that people name."""
+    """Settings of processes that touch user-named files."""
 
     checkpoints: str = ""
-    """Checkpoint storage of experiments that name none: an absolute directory, or a map in YAML."""
+    """Checkpoint storage of experiments that name none: an absolute directory, or a YAML map."""
     storage_roots: str = ""
-    """Directories, with `:`, beside that of `checkpoints`: there, checkpoints are tried, read and deleted."""
+    """Further directories, separated by `:`, in which checkpoint storage may be tested, read and deleted."""
     private_paths: str = ""
-    """Directories and files, with `:`, that are not touched even if they lie in such a directory."""
+    """Directories and files, separated by `:`, that are never touched, even inside such a directory."""
 
 
 def roots_of(settings: ReachSettings, own: Iterable[str | Path | None], storage: Any = None) -> Roots:
-    """Where a process may read and delete.
+    """Return where a process may read and delete.
 
-    `own` are the files and directories of its settings, `storage` the cluster's, where it is known as a map.
+    `own` are the files and directories of its settings; `storage` is the cluster's, if known as a map.
     """
     roots = list(split(settings.storage_roots))
     if settings.checkpoints.startswith("/"):
@@ -53,22 +53,22 @@ def _resolved(paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def directory_of(storage: Mapping[str, Any]) -> Path:
-    """The directory of a storage on a file system."""
+    """Return the directory of a file system storage."""
     if storage["type"] == "directory":
         return Path(storage["container_path"])
     return Path(storage["host_path"]) / (storage.get("storage_path") or "")
 
 
 def storage_folder(storage: Mapping[str, Any], roots: Roots) -> Path:
-    """Where the checkpoints of a storage lie, resolved; raises `OutOfReach`."""
+    """Return the resolved directory of a storage's checkpoints. Raises `OutOfReach`."""
     path = str(directory_of(storage))
     if "\0" in path or not os.path.isabs(path):
-        raise OutOfReach(f"{path!r} is no path of a checkpoint storage")
+        raise OutOfReach(f"{path!r} is not a valid checkpoint storage path")
     return Path(roots.check(os.path.realpath(path)))
 
 
 def is_within(storage: Mapping[str, Any], roots: Roots) -> bool:
-    """Whether a storage is a directory that the platform may try, read and delete in."""
+    """Whether a storage is a directory in which the platform may test, read and delete."""
     if storage["type"] not in ("shared_fs", "directory"):
         return False
     try:
@@ -79,15 +79,15 @@ def is_within(storage: Mapping[str, Any], roots: Roots) -> bool:
 
 
 def checkpoint_folder(storage: Mapping[str, Any], uuid: str, roots: Roots) -> Path:
-    """Where the files of a checkpoint lie; raises `OutOfReach`."""
+    """Return the directory of a checkpoint. Raises `OutOfReach`."""
     folder = storage_folder(storage, roots) / checkpoint_id(uuid)
     return Path(roots.check_tree(str(folder)))
 
 
 def open_file(folder: Path, name: str) -> BinaryIO:
-    """A file of a checkpoint for reading; raises `OutOfReach`, or OSError where there is none.
+    """Open a file of a checkpoint for reading. Raises `OutOfReach`, or OSError if it does not exist.
 
-    A link in a checkpoint may lead to another place in it. `folder` is as `checkpoint_folder` gives it.
+    A link in a checkpoint may lead to another place inside it. `folder` comes from `checkpoint_folder`.
     """
     found = os.path.realpath(folder / name_inside(name))
     if not holds(str(folder), found):
@@ -95,9 +95,9 @@ def open_file(folder: Path, name: str) -> BinaryIO:
     with _parent(found) as parent:
         file = os.open(os.path.basename(found), _FILE, dir_fd=parent)
     try:
-        # A pipe would be waited for, for ever.
+        # Reading from a pipe would block forever.
         if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise OutOfReach(f"{folder / name} is no file")
+            raise OutOfReach(f"{folder / name} is not a regular file")
         return os.fdopen(file, "rb")
     except BaseException:
         os.close(file)
@@ -106,7 +106,7 @@ def open_file(folder: Path, name: str) -> BinaryIO:
 
 @contextlib.contextmanager
 def _parent(path: str) -> Iterator[int]:
-    """The directory of a resolved path, opened without following a link that came in the meantime."""
+    """Open the parent directory of a resolved path without following links created in the meantime."""
     held = os.open("/", _STEP)
     try:
         for part in path.split("/")[1:-1]:

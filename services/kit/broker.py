@@ -16,27 +16,28 @@ from typing import Any
 from services.kit.credentials import Authority
 
 NO_LIMIT = 1 << 50
-"""Bytes. Left to itself the broker takes three quarters of what it holds and what is free when it starts:
-started again where less than a third of what it holds is free it refuses all messages, and looks well."""
+"""In bytes. By default the broker limits itself to three quarters of the space it uses plus the free space at
+start. A broker restarted with less free space than a third of its data would refuse all messages while
+appearing healthy."""
 
 MOST_PROCESSORS = 4
 """So many a broker takes that shares its host: one takes some hundred thousand messages a second."""
 
 
 def free_port() -> int:
-    """A TCP port on loopback that nobody listens on just now."""
+    """Return a TCP port on loopback that currently has no listener."""
     with held_port() as held:
         return port_of(held)
 
 
 def held_port(port: int = 0) -> socket.socket:
-    """Keep a TCP port on loopback, a free one for 0, until the result is closed; raises OSError.
+    """Reserve a TCP port on loopback until the result is closed; 0 picks a free one. Raises OSError.
 
-    Nobody is given it who asks the system for any port, and who is told of it can listen on it.
+    The system does not hand the port out to others, but a process that is told the number can listen on it.
     """
     held = socket.socket()
     try:
-        # With this on both sides one may listen beside another that never does.
+        # With this option on both sockets, one can listen while the other is bound but never listens.
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         held.bind(("127.0.0.1", port))
     except BaseException:
@@ -46,12 +47,12 @@ def held_port(port: int = 0) -> socket.socket:
 
 
 def port_of(held: socket.socket) -> int:
-    """The number of a port that is held."""
+    """Return the number of a reserved port."""
     return int(held.getsockname()[1])
 
 
 def executable() -> str:
-    """The nats-server beside this interpreter, else on PATH; raises FileNotFoundError with what to do."""
+    """Return the nats-server beside this interpreter, else on PATH. Raises FileNotFoundError with advice."""
     beside = Path(sys.executable).parent / "nats-server"
     found = str(beside) if beside.exists() else shutil.which("nats-server")
     if found is None:
@@ -61,37 +62,39 @@ def executable() -> str:
 
 @dataclass(frozen=True)
 class Member:
-    """One broker among several that keep the log together."""
+    """One broker of a cluster that replicates the log."""
 
     name: str
     listen: str
-    """Where the others reach it, as `host:port`. Whoever reaches that port is trusted: keep it among them."""
+    """Where the other brokers reach it, as `host:port`. Anyone who can reach the port is trusted, so keep it
+    private."""
     peers: Sequence[str]
-    """Where all of them are reached, itself included."""
+    """Where all brokers are reached, including this one."""
 
     def server_settings(self) -> dict[str, Any]:
-        """What nats-server must know of it."""
+        """Return the nats-server settings for the member."""
         routes = [f"nats://{peer}" for peer in self.peers]
-        # Clients go by the addresses of their settings: those that a broker sees may mean nothing to them.
+        # Clients use the addresses of their own settings; addresses as seen by a broker may be unreachable
+        # for them.
         cluster = {"name": "steadfast", "listen": self.listen, "routes": routes, "no_advertise": True}
         return {"server_name": self.name, "cluster": cluster}
 
 
 @dataclass(frozen=True)
 class Tls:
-    """What a broker shows to clients and to other brokers."""
+    """What a broker presents to clients and to other brokers."""
 
     certificate: Path
     key: Path
     authority: Path
-    """By which brokers know one another."""
+    """The authority by which brokers verify each other."""
 
     def server_settings(self, *, route: bool = False) -> dict[str, Any]:
-        """What nats-server must know of it, for clients or for routes."""
+        """Return the nats-server settings, for clients or for routes."""
         shown = {"cert_file": str(self.certificate), "key_file": str(self.key)}
         if route:
             return {"tls": shown | {"ca_file": str(self.authority), "verify": True}}
-        # Before the server says anything: nobody in between can talk a client out of it.
+        # Handshake before any plain text, so that nobody in between can talk the client out of TLS.
         return {"tls": shown | {"handshake_first": True}}
 
 
@@ -108,9 +111,10 @@ def write_config(
     tls: Tls | None = None,
     file: str = "nats-server.conf",
 ) -> Path:
-    """Write the broker's configuration into `folder`; returns its path. The log lies in `store`, else there.
+    """Write the broker's configuration into `folder` and return its path.
 
-    With an authority, only its users may connect, each to what its role allows. A member is one of several.
+    The log is stored in `store`, by default in `folder`. With an `authority`, only its users may connect,
+    each limited to its role. With `member`, the broker is part of a cluster.
     """
     settings: dict[str, Any] = {
         "listen": f"{host}:{port}",
@@ -152,12 +156,12 @@ def environment(given: Mapping[str, str], processors: int) -> dict[str, str]:
 
 
 def command(config: Path) -> Sequence[str]:
-    """The command line of a broker with that configuration."""
+    """Return the command line of a broker with this configuration."""
     return [executable(), "-c", str(config)]
 
 
 def wait_until_healthy(monitor_port: int, within_s: float = 10.0) -> None:
-    """Return when the broker takes work; raises TimeoutError naming the port."""
+    """Return once the broker is healthy. Raises TimeoutError naming the port."""
     deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:
         try:

@@ -1,4 +1,4 @@
-"""A checkpoint as a tar archive that is made while it is sent: nothing of it is kept in memory or on disk."""
+"""A checkpoint as a tar archive that is built while it is sent, without buffering it in memory or on disk."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ MODE, DIRECTORY_MODE = 0o644, 0o755
 
 
 class _Gone(Exception):
-    """The reader went away."""
+    """The reader disconnected."""
 
 
 class _Pipe:
-    """What `tarfile` writes to, in a thread: chunks wait until the reader takes them."""
+    """The file object that `tarfile` writes to in a thread. Chunks wait until the reader takes them."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -31,15 +31,15 @@ class _Pipe:
         self._gone = False
 
     def write(self, data: bytes) -> int:
-        """Pass on; raises `_Gone`."""
+        """Pass data on to the reader. Raises `_Gone`."""
         self._put(bytes(data))
         return len(data)
 
     def flush(self) -> None:
-        """Nothing is kept back."""
+        """Nothing is buffered here."""
 
     def end(self) -> None:
-        """Nothing more comes."""
+        """Signal the end of the data."""
         with contextlib.suppress(_Gone):
             self._put(None)
 
@@ -56,11 +56,11 @@ class _Pipe:
                     raise _Gone from None
 
     def leave(self) -> None:
-        """The reader takes nothing more."""
+        """Signal that the reader has gone."""
         self._gone = True
 
     async def read(self) -> AsyncIterator[bytes]:
-        """All chunks, as they come."""
+        """Yield the chunks as they arrive."""
         while (chunk := await self._chunks.get()) is not None:
             yield chunk
 
@@ -68,9 +68,9 @@ class _Pipe:
 async def stream(
     threads: Executor, source: CheckpointFiles, files: Sequence[File], at: float, *, packed: bool
 ) -> AsyncIterator[bytes]:
-    """The bytes of the archive; raises `FilesMissing`, then the archive is cut short.
+    """Yield the bytes of the archive. Raises `FilesMissing`, in which case the archive is truncated.
 
-    One of `threads` is taken for as long as the slowest reader likes.
+    Occupies one of `threads` for as long as the reader takes.
     """
     loop = asyncio.get_running_loop()
     pipe = _Pipe(loop)
@@ -90,7 +90,7 @@ def _write(pipe: _Pipe, source: CheckpointFiles, files: Sequence[File], at: int,
         with contextlib.ExitStack() as stack:
             target = cast("IO[bytes]", pipe)
             if packed:
-                # Weights are noise to a packer: the fastest level.
+                # Weights hardly compress, so use the fastest level.
                 packer = gzip.GzipFile(fileobj=target, mode="wb", compresslevel=1, mtime=at)
                 target = cast("IO[bytes]", stack.enter_context(packer))
             archive = stack.enter_context(tarfile.open(mode="w|", fileobj=target, bufsize=CHUNK_BYTES))

@@ -1,13 +1,11 @@
-"""The client library, made to read whatever strangers write, and to let go of a request when it is told to.
+"""The NATS client library, made robust against arbitrary subjects and headers, and with cancellable requests.
 
-Strangers write beside their messages: subjects and headers.
+Untrusted clients choose subjects and headers, and the broker accepts and forwards nearly anything. The
+library's parser raises on some of it, which ends its read loop: the process then receives nothing until the
+broker is considered silent, and fails again at the same message of a stream.
 
-The broker passes both on as they came, and takes nearly anything for them. The library's own reader raises
-for some of it, and with that ends its loop: a process hears nothing until the broker is given up as silent,
-and again as soon as it meets the same message in a stream.
-
-In Python 3.11 a request of the library swallows a cancellation that comes together with its answer. Who is
-cancelled once, as the tasks of a group are, would go on for ever.
+In Python 3.11, the library's request swallows a cancellation that arrives together with its answer. A task
+that is cancelled only once, as in a task group, would run forever.
 """
 
 from __future__ import annotations
@@ -22,11 +20,11 @@ from nats.protocol import parser
 
 FIRST_LINE = "NATS/1.0"
 MOST_LINES = 64
-"""What lies behind these is not looked at; nobody of the platform writes a tenth of them."""
+"""Header lines after these are ignored; the platform writes less than a tenth of them."""
 MOST_BYTES = 64 * 1024
-"""The same. What is stored in a stream has no more, what is only passed on may have megabytes."""
+"""The same limit in bytes. Messages in a stream stay below it; messages only passed on may have megabytes."""
 
-# A subject may hold what `\s` takes for a space but the broker does not: a vertical tab, a form feed.
+# A subject may contain characters that `\s` matches but the broker does not: vertical tab, form feed.
 parser.MSG_RE = re.compile(
     rb"\AMSG[ \t]+([^ \t\r\n]+)[ \t]+([^ \t\r\n]+)[ \t]+(([^ \t\r\n]+)[ \t]+)?(\d+)\r\n"
 )
@@ -36,14 +34,14 @@ parser.HMSG_RE = re.compile(
 
 
 class TolerantClient(Client):
-    """A connection that no subject and no header ends, and whose requests end when they are cancelled."""
+    """A connection that survives any subject and header, and whose requests end when they are cancelled."""
 
     async def request(self, *asked: Any, **options: Any) -> Msg:
-        """As the base class, which all that JetStream is asked goes through, too."""
+        """Like the base class. All JetStream requests go through here too."""
         task = asyncio.current_task()
         told = task.cancelling() if task else 0
         answer: Msg = await super().request(*asked, **options)
-        # Who was cancelled before may ask: it lets go of what it holds.
+        # A task that was cancelled earlier may still make requests, to release what it holds.
         if task and task.cancelling() > told:
             raise asyncio.CancelledError
         return answer
@@ -60,9 +58,9 @@ class TolerantClient(Client):
 
 
 def read_headers(block: bytes) -> dict[str, str] | None:
-    """The headers of a message, by name, among them what the broker says of it: `Status`, `Description`.
+    """Parse a message's headers by name, including the broker's `Status` and `Description`.
 
-    Of a name that comes twice the last one stands, and what is no header is passed over. None for no headers.
+    If a name occurs twice, the last value wins; malformed headers are skipped. Returns None for no headers.
     """
     first, *lines = block[:MOST_BYTES].decode(errors="replace").split("\r\n", MOST_LINES)[:MOST_LINES]
     found: dict[str, str] = {}
@@ -78,7 +76,7 @@ def read_headers(block: bytes) -> dict[str, str] | None:
 
 
 async def connect(servers: str | list[str], **options: Any) -> Client:
-    """A connection, as `nats.connect` makes one; raises what that raises."""
+    """Connect like `nats.connect`, which also defines the exceptions."""
     client = TolerantClient()
     await client.connect(servers, **options)
     return client

@@ -1,7 +1,7 @@
-"""HTTP to addresses that people name: only such as may be asked, and no further than there.
+"""HTTP to user-named addresses, limited to those that may be contacted.
 
-A name is resolved once, what it means is checked, and that very address is connected to: a name that means
-something else a moment later gains nothing.
+A name is resolved once, the result is checked, and exactly that address is connected to, so a name that
+resolves differently a moment later gains nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from urllib3.util import connection as low
 from services.kit.addresses import Addresses
 
 MOST_SAID_BYTES = 64 << 10
-"""Of an answer that is an error: the client of S3 reads all of it."""
+"""Maximum size of an error response, which the S3 client reads completely."""
 
 
 def pool_manager(
@@ -31,9 +31,9 @@ def pool_manager(
     within_s: float = 0.0,
     context: ssl.SSLContext | None = None,
 ) -> urllib3.PoolManager:
-    """A client's connections; a refusal is an `AddressRefused` of the request.
+    """Return a client whose requests raise `AddressRefused` for forbidden addresses.
 
-    A connection lasts for `within_s` seconds at most, 0 for any time: timeouts are for each byte.
+    A connection lasts at most `within_s` seconds (0: no limit), because the timeouts apply to each read only.
     """
 
     def connect(made: HTTPConnection) -> socket.socket:
@@ -45,7 +45,7 @@ def pool_manager(
         return found
 
     def answer(made: Any) -> Any:
-        # It forgets its socket when there is to be but one answer.
+        # It drops its socket when the response is the last one, so keep a reference.
         made.held = made.sock
         return _bounded(super(type(made), made).getresponse())
 
@@ -76,7 +76,7 @@ def _cut(made: Any) -> None:
 
 
 def _bounded(answer: urllib3.HTTPResponse) -> urllib3.HTTPResponse:
-    """An answer, of which no more is kept than a store has to say; raises an error of urllib3."""
+    """Read an error response up to the limit. Raises an error of urllib3 if it is longer."""
     if answer.status < 300:
         return answer
     said = answer.read(MOST_SAID_BYTES + 1, decode_content=False)
@@ -93,7 +93,7 @@ def _connected(made: HTTPConnection, addresses: Addresses) -> socket.socket:
     try:
         known = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise urllib3.exceptions.NewConnectionError(made, f"{host} is not known") from error
+        raise urllib3.exceptions.NewConnectionError(made, f"{host} cannot be resolved") from error
     allowed = [str(one[4][0]) for one in known if addresses.may(host, port, str(one[4][0]))]
     if not allowed:
         raise addresses.refusal(host)

@@ -1,7 +1,7 @@
-"""Which replica of a service decides just now.
+"""Determines which replica of a service currently decides.
 
-A key in a JetStream KV bucket that vanishes when it is not renewed. The lease only saves wasted work: what
-makes double decisions impossible is the fence on the log.
+The lease is a key in a JetStream KV bucket that expires unless it is renewed. It only avoids wasted work;
+what prevents double decisions is the fence on the log.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BUCKET = subjects.LEASES
 TTL_S = 2.0
 RENEW_S = 0.6
 CLAIM_S = 1.0
-"""A claim that is not answered by then is made again: its bucket may have another leader by now."""
+"""Seconds after which an unanswered claim is repeated, because its bucket may have a new leader."""
 RETRY_S = 0.2
 NANOSECONDS = 1_000_000_000
 AWAY = (NatsError, JetStreamError, TimeoutError, OSError)
@@ -34,7 +34,7 @@ class Lease:
     """One replica's claim to decide for `name`."""
 
     def __init__(self, connection: Client, name: str, holder: str, *, replicas: int = 1) -> None:
-        """`replicas`: as many as the streams have, so that a broker that is gone takes no lease with it."""
+        """`replicas` must match the streams, so that losing a broker does not lose the lease."""
         self._connection = connection
         self._replicas = replicas
         self._name = name
@@ -45,7 +45,7 @@ class Lease:
         self.active = False
 
     async def hold(self) -> None:
-        """Take the lease when it is free and renew it, until cancelled; then give it back."""
+        """Take the lease when it is free and renew it until cancelled; then release it."""
         loop = asyncio.get_running_loop()
         renewed = loop.time()
         try:
@@ -58,9 +58,9 @@ class Lease:
                 except AWAY as error:
                     pause = RETRY_S
                     if isinstance(error, JetStreamError):
-                        # It lies in memory: after a restart of the broker there may be none.
+                        # The bucket is in memory, so it may be gone after a broker restart.
                         self._bucket = None
-                    # Out of touch: nobody else can take over either before the key expires.
+                    # Without contact, no other replica can take over either before the key expires.
                     held = self.active and loop.time() - renewed < TTL_S
                 self._set(held)
                 await asyncio.sleep(pause)
@@ -92,7 +92,7 @@ class Lease:
         return True
 
     async def _is_mine(self, bucket: KeyValue) -> bool:
-        """Whether the last claim was stored though its answer got lost, or nobody else has one."""
+        """Whether this replica holds the lease: its last claim was stored unnoticed, or the key was free."""
         try:
             entry = await bucket.get(self._name)
         except KeyNotFoundError:
@@ -112,9 +112,9 @@ class Lease:
 
 
 async def open_bucket(js: JetStreamContext, replicas: int, *, adjust: bool = True) -> KeyValue:
-    """The bucket of all leases, made, or with `adjust` brought to so many replicas.
+    """Open the bucket of all leases, creating it or, with `adjust`, setting its replicas.
 
-    In memory, for what is in it is out of date within seconds; read from its leader alone.
+    It is in memory, because its contents are obsolete within seconds, and read only from its leader.
     """
     name = f"KV_{BUCKET}"
     config = {
@@ -131,7 +131,7 @@ async def open_bucket(js: JetStreamContext, replicas: int, *, adjust: bool = Tru
     }
     found = await ask_until_answered(js._nc, f"STREAM.INFO.{name}", {})
     if found.get("config", {}).get("storage") == "file":
-        # As earlier versions made it; the broker cannot move it.
+        # Created by an earlier version; the broker cannot change the storage type.
         await ask_until_answered(js._nc, f"STREAM.DELETE.{name}", {})
     await ensure_stream(js, config, adjust=adjust)
     return await js.key_value(BUCKET)

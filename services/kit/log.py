@@ -1,6 +1,6 @@
-"""The log as services see it: append, append a fenced batch, read on from a position.
+"""The log as services see it: append a message, append a fenced batch, read from a position.
 
-Two implementations, `log_jetstream` and the in-memory twin `log_memory`, pass one conformance suite.
+The two implementations, `log_jetstream` and the in-memory `log_memory`, pass the same conformance suite.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ import msgspec
 from services.kit.lag import Behind
 
 BATCH_LIMIT = 1000
-"""Messages that the broker takes in one atomic batch."""
+"""Maximum number of messages that the broker accepts in one atomic batch."""
 
 
 class Stored(msgspec.Struct, frozen=True, gc=False):
-    """A message as it lies in the log."""
+    """A message as stored in the log."""
 
     subject: str
     position: int
-    """Sequence in its stream, from 1."""
+    """Sequence number in its stream, from 1."""
     body: bytes
     trace: str = ""
-    """The span that it was written in; see `services.kit.trace_context`."""
+    """The span in which it was written; see `services.kit.trace_context`."""
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """A message that was read of a stream; where another one lies in its place, the log is another one."""
+    """A message read from a stream. If another is found in its place, this is a different log."""
 
     position: int
     at: int
@@ -42,13 +42,13 @@ class Draft(msgspec.Struct, frozen=True):
     subject: str
     body: bytes
     id: str
-    """De-duplication id: the same id again within two minutes is not stored again."""
+    """Deduplication id: the same id within two minutes is not stored again."""
     trace: str = ""
-    """The span that it is written in; see `services.kit.trace_context`."""
+    """The span in which it is written; see `services.kit.trace_context`."""
 
 
 class Fence(msgspec.Struct, frozen=True):
-    """The claim that nothing newer than `last` lies on `subject`; 0: nothing at all."""
+    """The condition that `subject` has no message newer than `last`; 0 means no message at all."""
 
     subject: str
     last: int
@@ -59,47 +59,47 @@ class Batch(msgspec.Struct, frozen=True):
 
     messages: Sequence[Stored]
     caught_up: bool
-    """No further message was in the stream when the last of these was sent."""
+    """Whether the stream had no further message when the last of these was sent."""
 
 
 class LogError(Exception):
-    """Something went wrong with the log."""
+    """Base class of log errors."""
 
 
 class FenceLost(LogError):
-    """Somebody else has decided since: the whole batch was refused, nothing of it is stored."""
+    """Another replica has decided in the meantime. The whole batch was refused; nothing is stored."""
 
 
 class NotConfirmed(LogError):
-    """The log did not say that it has a message."""
+    """The log did not confirm that it has stored a message."""
 
 
 class OutcomeUnknown(NotConfirmed):
-    """The broker did not answer: the messages may be stored or not. Read the log to know."""
+    """The broker did not answer, so the messages may or may not be stored. Read the log to find out."""
 
 
 class NotStored(NotConfirmed):
-    """The broker refused, and nothing is stored: no space, no permission, too large. The text says which."""
+    """The broker refused and stored nothing: no space, no permission, or too large. The text says which."""
 
 
 class NeverStored(NotStored):
-    """It is refused for good: saying it again changes nothing."""
+    """Refused permanently: retrying cannot succeed."""
 
 
 class TooLarge(NeverStored):
-    """No broker of this configuration will ever take it."""
+    """Larger than a broker with this configuration ever accepts."""
 
 
 class LogTruncated(LogError):
-    """The log ends before a position that was folded already, or has a hole: it lost what it acknowledged."""
+    """The log ends before a folded position, or has a hole: it has lost acknowledged messages."""
 
 
 class BadSegment(LogTruncated):
-    """A segment of the archive is missing, damaged, or not what the log vouches for; the text names it."""
+    """An archive segment is missing, damaged, or not what the log refers to; the text names it."""
 
 
 class Gone(LogTruncated):
-    """What follows the position is not in the stream any more; it may lie in the archive."""
+    """What follows the position is no longer in the stream; it may be in the archive."""
 
 
 class Feed(Protocol):
@@ -107,12 +107,12 @@ class Feed(Protocol):
 
     @property
     def behind(self) -> Behind:
-        """What is known to be in the stream; done is what was handed out before one asked for more."""
+        """Progress: messages known in the stream, and those delivered before the latest `batch` call."""
 
     async def batch(self) -> Batch:
-        """Wait for the next messages, or for the news that there are none yet (an empty batch).
+        """Wait for the next messages, or for an empty batch that says there are none yet.
 
-        Raises `LogTruncated` when the log lost messages.
+        Raises `LogTruncated` if the log lost messages.
         """
 
 
@@ -120,33 +120,33 @@ class Log(Protocol):
     """An ordered, durable record of messages in streams."""
 
     async def append(self, draft: Draft) -> int:
-        """Store one message; returns its position. A repeat of an id returns the first position.
+        """Store one message and return its position. Repeating an id returns the first position.
 
-        Tries again while the broker is away or has no space; raises `OutcomeUnknown` or `NotStored` after
-        half a minute, and `NeverStored` at once.
+        Retries while the broker is away or out of space. Raises `OutcomeUnknown` or `NotStored` after half a
+        minute, and `NeverStored` at once.
         """
 
     async def append_batch(self, drafts: Sequence[Draft], *, fence: Fence) -> int:
-        """Store all or nothing; returns the position of the last message.
+        """Store all messages or none. Returns the position of the last.
 
-        The first draft must be on the fence's subject. One alone is an ordinary message, no batch, and may be
-        on any subject. Raises `FenceLost`, `NotStored` or `OutcomeUnknown`, and ValueError for more than
+        The first draft must be on the fence's subject. A single draft is an ordinary message and may be on
+        any subject. Raises `FenceLost`, `NotStored` or `OutcomeUnknown`, and ValueError for more than
         `BATCH_LIMIT` drafts.
         """
 
     def read(
         self, stream: str, *, after: int, subjects: Sequence[str] = ()
     ) -> AbstractAsyncContextManager[Feed]:
-        """Read on behind position `after`; `subjects` are filters with NATS wildcards, none means all.
+        """Read from behind position `after`. `subjects` are filters with NATS wildcards; none means all.
 
-        Entering raises `LogTruncated` when `after` lies beyond the end.
+        Entering raises `LogTruncated` if `after` lies beyond the end.
         """
 
     async def last(self, subject: str) -> Stored | None:
-        """The newest message on one subject of its stream; None when there is none."""
+        """Return the newest message on a subject of its stream, or None."""
 
     async def bounds(self, stream: str) -> tuple[int, int]:
-        """First and last position of a stream; (1, 0) when it is empty and always was."""
+        """Return the first and last position of a stream; (1, 0) if it was always empty."""
 
     async def forget(self, stream: str, through: int) -> None:
-        """Let go of everything in a stream up to a position; raises `OutcomeUnknown`. Not of CONTROL."""
+        """Remove everything in a stream up to a position. Raises `OutcomeUnknown`. Not for CONTROL."""

@@ -1,11 +1,11 @@
-"""Brings a service's database to today's schema before the service uses it.
+"""Brings a service's database to the current schema before the service uses it.
 
-Each service keeps its alembic revisions in `services/<owner>/migrations`. Alembic is loaded only
-when there is something to do: an up-to-date start costs one small query. Replicas that start at the same
-time on a shared PostgreSQL wait for each other.
+Each service keeps its alembic revisions in `services/<owner>/migrations`. Alembic is loaded only if there is
+something to do: an up-to-date start costs one small query. Replicas that start at the same time on a shared
+PostgreSQL wait for each other.
 
-Revisions only add: tables, columns with defaults, indexes. So a release goes on with the schema of a later
-one, beside it or after it, and leaves it as it is; what it does not know of it neither reads nor writes.
+Revisions only add: tables, columns with defaults, indexes. A release therefore works with the schema of a
+later one, beside it or after it. It leaves that schema unchanged and ignores what it does not know.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from services.kit.sqlite_files import set_aside_if_damaged
 log = structlog.get_logger()
 VERSIONS = sa.table("alembic_version", sa.column("version_num"))
 ONE_AT_A_TIME = sa.select(sa.func.pg_advisory_xact_lock(0x57EADFA57))
-"""Held by whoever changes the schema of a PostgreSQL database, until its transaction ends."""
+"""Held while changing the schema of a PostgreSQL database, until the transaction ends."""
 
 
 def open_database(url: str, owner: str) -> Database:
-    """The database of one service, migrated; with PostgreSQL in a schema named after the owner.
+    """Open and migrate a service's database. With PostgreSQL it uses a schema named after the owner.
 
-    A damaged SQLite file is set aside, and an empty one made in its place. Raises `BadSettings` for a
-    PostgreSQL database that cannot hold every text.
+    A damaged SQLite file is set aside and replaced with an empty one. Raises `BadSettings` for a PostgreSQL
+    database that cannot store all Unicode text.
     """
     if url.startswith("postgresql"):
         url = _with_schema(url, owner)
@@ -49,12 +49,12 @@ def _with_schema(url: str, owner: str) -> str:
     if parsed.drivername == "postgresql":
         parsed = parsed.set(drivername="postgresql+psycopg")
     engine = sa.create_engine(parsed)
-    # Before anything is asked: in other encodings texts come as bytes, and what is asked first fails of that.
+    # Check the encoding on connect: with another encoding, strings arrive as bytes and the first query fails.
     sa.event.listen(engine, "do_connect", _connected)
     try:
         with engine.begin() as connection:
             connection.execute(ONE_AT_A_TIME)
-            # Where an administrator has made the schemas, the service may lack the right to make one.
+            # If an administrator created the schemas, the service may lack the right to create one.
             if not sa.inspect(connection).has_schema(owner):
                 connection.execute(sa.schema.CreateSchema(owner))
     finally:
@@ -84,7 +84,7 @@ def _version(database: Database) -> str | None:
 
 
 def _newest(folder: Path) -> str:
-    """Revisions are files `0001_<what>.py`, in order."""
+    """Return the newest revision. Files are named `0001_<what>.py`, in order."""
     return max(path.name.split("_")[0] for path in (folder / "versions").glob("[0-9]*.py"))
 
 

@@ -1,7 +1,7 @@
-"""How a process without a database lives: all that it knows is in the log, and one replica at a time works.
+"""Hosts a process without a database: its whole state is in the log, and one replica works at a time.
 
-Whoever has one is hosted by `services.kit.host`, which folds. Here nothing is folded: a part is joined from
-its connection, works whenever it leads, and watches itself as every process does.
+Processes with a database are hosted by `services.kit.host`, which folds. Here nothing is folded: a part is
+built from its connection, works while it leads, and watches itself like every process.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ log = structlog.get_logger()
 
 
 class Work(Protocol):
-    """What a process is there for."""
+    """The purpose of a process."""
 
     def lead(self) -> None:
-        """Hear that leadership may have changed."""
+        """Handle a possible change of leadership."""
 
     async def run(self) -> None:
         """Work whenever this replica leads, until cancelled."""
@@ -53,12 +53,12 @@ class Ground:
     journal: JetStreamLog
     lease: Lease
     replica: str
-    """Unique among all that ever were."""
+    """Unique among all replicas that ever existed."""
     stack: AsyncExitStack
-    """Left when the process ends."""
+    """Closed when the process ends."""
 
     async def connect(self, name: str) -> Client:
-        """One more connection, under the credentials of `name`."""
+        """Open another connection with the credentials of `name`."""
         opened = await connect(self.settings, name)
         self.stack.push_async_callback(leave, opened)
         return opened
@@ -66,17 +66,17 @@ class Ground:
 
 @dataclass(frozen=True)
 class Joined:
-    """A process's own part."""
+    """The part of a process that is specific to it."""
 
     work: Work
     position: Callable[[], int]
-    """How far it is in the stream that it moves."""
+    """Its position in the stream that it processes."""
     readings: Callable[[], Iterable[Reading]]
-    """Its own numbers, beside those that all have."""
+    """Its own metrics, beside those common to all."""
     behind: Callable[[], Mapping[str, Left]] = dict
-    """By stream, what is left to do."""
+    """Per stream, the remaining work."""
     beside: Sequence[Coroutine[Any, Any, None]] = ()
-    """What else runs until it ends."""
+    """Coroutines that run until the process ends."""
 
 
 Join = Callable[[Ground], Awaitable[Joined]]
@@ -85,7 +85,7 @@ Join = Callable[[Ground], Awaitable[Joined]]
 async def serve(
     owner: str, settings: ServiceSettings, tracer: Tracer | None, measures: Measures, join: Join
 ) -> None:
-    """Run a process until cancelled, joined of what `join` makes once there is a connection."""
+    """Run a process until cancelled, with the part that `join` builds once there is a connection."""
     watch = SelfWatch(owner, settings, measures)
     async with AsyncExitStack() as stack:
         if tracer is not None:

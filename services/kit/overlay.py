@@ -1,8 +1,8 @@
-"""A state as it would be after some events, without touching the state.
+"""A state as it would be after some events, without changing the state.
 
-A round rules on many commands before any of their events is in the log, and each must see what those before
-it lead to: the next number, the name that is taken. So the events are folded into a view that writes beside
-the state. The view is thrown away; what counts is what is read back from the log.
+A round decides many commands before any of their events is in the log, and each must see the effects of those
+before it: the next number, a name that is taken. The events are therefore folded into a view that writes
+beside the state. The view is discarded; what counts is what is read back from the log.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MUTABLE = (dict, set, list)
 
 
 class Layer(MutableMapping[Any, Any]):
-    """A dictionary over another one, which stays as it is; keys have the order of a dictionary."""
+    """A copy-on-write dictionary over another, in dictionary order."""
 
     __slots__ = ("_added", "_below", "_gone", "_own")
 
@@ -28,7 +28,7 @@ class Layer(MutableMapping[Any, Any]):
         self._own: dict[Any, Any] = {}
         self._gone: set[Any] = set()
         self._added = 0
-        """Keys of `_own` that are not shown through `_below`."""
+        """Number of keys in `_own` that `_below` does not show."""
 
     def _look(self, key: Any) -> Any:
         found = self._own.get(key, _NOTHING)
@@ -36,7 +36,7 @@ class Layer(MutableMapping[Any, Any]):
             return found
         found = self._below.get(key, _NOTHING)
         if isinstance(found, _MUTABLE):
-            # An index: what is changed in it belongs to this view.
+            # An index: changes to it belong to this view.
             found = self._own[key] = found.copy()
         return found
 
@@ -87,10 +87,10 @@ class Layer(MutableMapping[Any, Any]):
 
 
 def view_of(state: S) -> S:
-    """A view of a state to fold events into.
+    """Return a view of a state to fold events into.
 
-    Its parts are dictionaries, or have a method `layer()` that returns such a view of themselves; raises
-    `TypeError` for any other. While the view is in use the state must not change.
+    Each part must be a dictionary or have a method `layer()` that returns such a view of it; otherwise raises
+    `TypeError`. The state must not change while the view is in use.
     """
     view: S = object.__new__(type(state))
     for name in _parts_of(cast(Hashable, type(state))):

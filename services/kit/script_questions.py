@@ -1,7 +1,8 @@
-"""Answers what scripts ask: each in the name of its own trial, at once or as soon as there is something new.
+"""Answers questions from scripts about their own trial, at once or as soon as there is news.
 
-Thousands wait. Who waits is a future under the record that can bring news, and is looked after when that
-one moves; nobody holds a lock, and whoever hangs up is forgotten after a while at the most.
+Thousands may wait. A waiter is a future registered under the record that can bring news, and it is woken when
+that record changes. No lock is held, and a client that disconnects is dropped at the latest when its wait
+ends.
 """
 
 from __future__ import annotations
@@ -25,18 +26,19 @@ from services.kit.rules import Key
 
 V = TypeVar("V")
 MOST_OF_ONE = 64
-"""Requests of one trial that may wait: its ranks ask one each; further ones are answered with nothing new."""
+"""Maximum number of waiting requests per trial, one per rank. Further ones are answered at once, without
+news."""
 
 
 class Watched(Protocol):
-    """Tells which records were folded."""
+    """Reports which records were folded."""
 
     def watch(self, listener: Callable[[Collection[Key]], None]) -> None:
-        """Have `listener` called with the keys of each folded batch, in the order of the log."""
+        """Call `listener` with the keys of each folded batch, in log order."""
 
 
 class News:
-    """Everybody who waits for what records of one service say."""
+    """All waiters for news about one service's records."""
 
     def __init__(self, saver: Watched) -> None:
         self._waiting: defaultdict[Key, dict[asyncio.Future[None], None]] = defaultdict(dict)
@@ -46,7 +48,7 @@ class News:
         return sum(map(len, self._waiting.values()))
 
     def _moved(self, keys: Collection[Key]) -> None:
-        # Whichever are fewer: a replica that starts folds a million records while nobody waits.
+        # Iterate over the smaller set: a starting replica folds a million records while nothing waits.
         smaller = keys if len(keys) < len(self._waiting) else list(self._waiting)
         for key in smaller:
             if key in keys and key in self._waiting:
@@ -55,7 +57,7 @@ class News:
                         waiter.set_result(None)
 
     async def next(self, key: Key, say: Callable[[], V | None], wait_s: float) -> V | None:
-        """What there is to say about a record, as soon as that is anything; None when the time is up."""
+        """Return what `say` has about a record as soon as it is not None, or None after `wait_s` seconds."""
         waiters = self._waiting[key]
         if len(waiters) >= MOST_OF_ONE:
             return _said(say)
@@ -80,16 +82,16 @@ def _said(say: Callable[[], V | None]) -> V | None:
     try:
         return say()
     except PageFault:
-        # Nothing yet: once the state is loaded anew, everybody who waits looks again.
+        # No news for now; all waiters look again once the state is reloaded.
         return None
 
 
 Say = Callable[[int, Any], Awaitable[Any]]
-"""Answers a question in the name of a trial, by its id; raises `Refused`."""
+"""Answers a question in the name of a trial, given by its id. Raises `Refused`."""
 
 
 async def hear_scripts(answerer: Answerer, kinds: Mapping[type[Any], Say]) -> list[Subscription]:
-    """Answer what scripts ask, sharing the work with other replicas."""
+    """Answer questions from scripts, sharing the work with other replicas."""
     return [await answerer.hear_scripts(name_of(kind), _reader(kind, say)) for kind, say in kinds.items()]
 
 
@@ -103,7 +105,7 @@ def _reader(kind: type[Any], say: Say) -> Callable[[Msg], Awaitable[tuple[int, A
             question = decoder.decode(message.data)
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
             raise invalid(f"the question cannot be read: {error}") from None
-        # The broker lets a script ask under its own trial alone: the subject says who asks, not the body.
+        # The broker lets a script publish only under its own trial, so trust the subject, not the body.
         return 0, await say(subjects.asker_of(message.subject), question)
 
     return answer

@@ -1,7 +1,7 @@
-"""Secrets as they lie in the log: sealed, for the gateway and for workers, which have the key.
+"""Secrets in the log are sealed for the gateway and the workers, which have the key.
 
-A sealed text says for whom it is. Whoever copies it out of the log into a configuration of their own gains
-nothing: a worker opens for a task what was sealed for its owner.
+A sealed text names its owner. Copying it from the log into another user's configuration gains nothing,
+because a worker opens for a task only what was sealed for the task's owner.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from services.kit.settings import BadSettings
 PREFIX = "sealed:1:"
 KEY_BYTES = 32
 FOR_WEBHOOKS = "webhooks:"
-"""For whom the addresses and keys of webhooks are sealed."""
+"""Owner prefix under which addresses and keys of webhooks are sealed."""
 
 
 class CannotOpen(ValueError):
-    """A secret is sealed with another key, or for somebody else; the text names it."""
+    """A secret is sealed with another key or for another owner. The text names it."""
 
 
 class _Content(msgspec.Struct, frozen=True, array_like=True):
@@ -35,18 +35,18 @@ class _Content(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Sealer:
-    """Seals and opens with the key of one cluster."""
+    """Seals and opens secrets with the key of one cluster."""
 
     def __init__(self, key: bytes) -> None:
         self._box = SealedBox(PrivateKey(key))
 
     def seal(self, owner: str, secret: Any) -> str:
-        """The text that stands for a secret in the log; another one each time."""
+        """Return the text that stands for a secret in the log. It differs on every call."""
         content = msgspec.json.encode(_Content(owner, secret))
         return PREFIX + base64url.encode(self._box.encrypt(content))
 
     def open(self, owner: str, text: str) -> Any:
-        """The secret again; raises `CannotOpen`."""
+        """Return the secret. Raises `CannotOpen`."""
         try:
             content = self._box.decrypt(base64url.decode(text.removeprefix(PREFIX)))
             found = msgspec.json.decode(content, type=_Content)
@@ -58,12 +58,12 @@ class Sealer:
 
 
 def is_sealed(value: Any) -> bool:
-    """Whether a value claims to be a sealed one."""
+    """Whether a value claims to be sealed."""
     return isinstance(value, str) and value.startswith(PREFIX)
 
 
 def opened(config: Mapping[str, Any], owner: str, sealer: Sealer | None) -> dict[str, Any]:
-    """A configuration with its secrets in the clear, as they lie in an old log. Raises `CannotOpen`."""
+    """Return a configuration with its secrets in plain text, as in an old log. Raises `CannotOpen`."""
 
     def change(where: tuple[str, ...], value: Any) -> Any:
         if not is_sealed(value):
@@ -79,14 +79,14 @@ def opened(config: Mapping[str, Any], owner: str, sealer: Sealer | None) -> dict
 
 
 def sealed(config: Mapping[str, Any], owner: str, sealer: Sealer | None) -> dict[str, Any]:
-    """A configuration as it may lie in the log; without a key it stays as it is."""
+    """Return a configuration as it may be stored in the log; without a key it is unchanged."""
     if sealer is None:
         return dict(config)
     return with_secrets(config, lambda where, value: sealer.seal(owner, value))
 
 
 def sealer_from(path: Path | None) -> Sealer | None:
-    """The sealer of a key file, 64 hexadecimal digits; None where none is named. Raises `BadSettings`."""
+    """Return the sealer for a key file of 64 hex digits, or None without a file. Raises `BadSettings`."""
     if path is None:
         return None
     try:

@@ -1,7 +1,7 @@
-"""Settings from the environment, all problems told at once.
+"""Settings from the environment. All problems are reported at once.
 
-A settings record is a frozen dataclass; field `nats_url` is read from `STEADFAST_NATS_URL`. Types
-are `str`, `int`, `float`, `bool` and `Path`, each also `| None`.
+A settings record is a frozen dataclass; field `nats_url` is read from `STEADFAST_NATS_URL`. Types are `str`,
+`int`, `float`, `bool` and `Path`, each also `| None`.
 """
 
 from __future__ import annotations
@@ -18,58 +18,58 @@ _YES = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "fa
 
 
 class BadSettings(Exception):
-    """The environment does not make sense; the text lists every problem and the variable it is in."""
+    """The environment is invalid. The text lists every problem with its variable."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ServiceSettings:
-    """What every service needs."""
+    """Settings common to all services."""
 
     nats_url: str = "nats://127.0.0.1:4222"
     """One or several addresses, separated by commas."""
     nats_credentials: Path | None = None
     """A NATS credentials file; none for a broker without accounts."""
     tls_ca: Path | None = None
-    """PEM file of authorities that vouch for broker (`tls://`) and S3 store, beside the system's."""
+    """PEM file of authorities trusted for broker (`tls://`) and S3 store, in addition to the system's."""
     tls_cert: Path | None = None
-    """PEM file of the certificate that this process shows, with those in between; none: plain HTTP."""
+    """PEM file of the certificate this process presents, with intermediates; none: plain HTTP."""
     tls_key: Path | None = None
-    """Its key."""
+    """The certificate's private key."""
     health_tls: bool = False
-    """Whether the health port shows it, too."""
+    """Whether the health port uses TLS too."""
     database_url: str = "sqlite://"
-    """SQLAlchemy URL. With PostgreSQL each service keeps its tables in a schema of its own name."""
+    """SQLAlchemy URL. With PostgreSQL, each service keeps its tables in a schema named after it."""
     health_port: int | None = None
-    """Port for /healthz and /metrics; none for neither, 0 for any free one."""
+    """Port for /healthz and /metrics; none to disable them, 0 for any free port."""
     health_host: str = "127.0.0.1"
-    """Where that port is open; another address where Prometheus runs on another machine."""
+    """Address of that port; set it if Prometheus runs on another machine."""
     stream_replicas: int = 1
-    """Copies of each stream: 1, or 3 in a NATS cluster."""
+    """Replicas of each stream: 1, or 3 in a NATS cluster."""
     stream_keep_mib: int = 0
-    """Most that REPORTS and LOGS may each take; 0: 16 GiB. Never more than an eighth of `log_disk`."""
+    """Maximum size of REPORTS and of LOGS; 0: 16 GiB. Never more than an eighth of `log_disk`."""
     archive: str = ""
-    """Where old parts of CONTROL lie: an absolute directory, or s3://bucket[/prefix]; empty: all of it stays
-    in the broker. All services need the same one."""
+    """Where old parts of CONTROL are archived: an absolute directory, or s3://bucket[/prefix]; empty: all of
+    it stays in the broker. All services need the same value."""
     s3_endpoint_url: str | None = None
-    """Of the S3 service of archive and contexts."""
+    """Endpoint of the S3 service of archive and contexts."""
     s3_access_key: str = ""
     """Its access key."""
     s3_secret_key: str = ""
     """Its secret key."""
     log_disk: Path | None = None
-    """Where the broker keeps the log, if this host can see it: its free space is watched."""
+    """Where the broker stores the log, if this host can see it: its free space is monitored."""
     disk_reserve_mib: int = 0
-    """Free space that is kept for what runs; 0: a twentieth of each disk, at most 2 GiB."""
+    """Free space reserved for running work; 0: a twentieth of each disk, at most 2 GiB."""
     log_format: str = "console"
     """`console` or `json`."""
     log_level: str = "INFO"
-    """The least level that is printed: DEBUG, INFO, WARNING or ERROR."""
+    """Minimum level that is logged: DEBUG, INFO, WARNING or ERROR."""
     loop_blocked_s: float = 0.5
-    """An event loop that stands still for longer is told, with the stack; 0: never, nor does it end then."""
+    """A longer stall of the event loop is logged with its stack; 0 disables this and `stuck_s` for stalls."""
     log_lags_s: float = 5.0
-    """What is known to be in the log and not folded, or not saved, for longer is told; 0: never."""
+    """A longer delay in folding or saving known messages is reported; 0: never."""
     stuck_s: float = 60.0
-    """A process whose event loop, or reading of the log, stands still for longer ends itself; 0: never."""
+    """A process exits if its event loop, or its reading of the log, stalls for longer; 0: never."""
 
 
 def _boolean(text: str) -> bool:
@@ -83,7 +83,7 @@ _PARSERS: dict[Any, Callable[[str], Any]] = {str: str, int: int, float: float, b
 
 
 def load(record: type[T], environment: Mapping[str, str]) -> T:
-    """Read a settings record; raises `BadSettings` with every problem found."""
+    """Read a settings record. Raises `BadSettings` with every problem found."""
     hints = typing.get_type_hints(record)
     values: dict[str, Any] = {}
     problems = []

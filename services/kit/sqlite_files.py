@@ -1,9 +1,9 @@
-"""Damaged SQLite files: found, set aside, and made again from the log.
+"""Damaged SQLite files: detected, set aside, and rebuilt from the log.
 
-A file is looked at before it is opened: its header and its length always, all of its pages only when its
-last user did not close it, and then for no longer than `CHECK_S`: a large one would hold up the start by
-minutes, and what is damaged further on is found by whoever reads it. Who meets damage while running leaves a
-note beside the file and ends; the next start sets the file aside.
+A file is checked before it is opened. Header and length are always checked; all pages only if the last user
+did not close the file, and then for at most `CHECK_S` seconds: a large file would delay the start by minutes,
+and damage further on is found when it is read. A process that hits damage while running leaves a note beside
+the file and exits; the next start sets the file aside.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ log = structlog.get_logger()
 
 
 def sqlite_file(url: str) -> Path | None:
-    """The file of an SQLite database; None for one in memory, and for other databases."""
+    """Return the file of an SQLite database; None for one in memory and for other databases."""
     parsed = sa.make_url(url)
     if parsed.get_backend_name() != "sqlite" or not parsed.database or parsed.database == ":memory:":
         return None
@@ -38,9 +38,10 @@ def sqlite_file(url: str) -> Path | None:
 
 
 def set_aside_if_damaged(url: str, owner: str) -> str:
-    """Set the file of a database aside when it is damaged, so that another is made; returns what was wrong.
+    """Set a damaged database file aside so that a new one is created. Returns what was wrong.
 
-    Empty when nothing is, and for what is no SQLite file. Blocks for some seconds at most.
+    Returns an empty string for an intact file and for anything but an SQLite file. Blocks for a few seconds
+    at most.
     """
     path = sqlite_file(url)
     wrong = damage(path) if path is not None else ""
@@ -49,7 +50,8 @@ def set_aside_if_damaged(url: str, owner: str) -> str:
     size = path.stat().st_size if path.exists() else 0
     note_of(path).unlink(missing_ok=True)
     if not size:
-        # Nothing to keep: it was lost with the power, or its maker ended before anything was in it.
+        # Nothing to keep: it was lost in a power failure, or the process that created it exited before
+        # writing.
         log.warning("database.empty", owner=owner, now=FOLLOWS)
         return wrong
     kept = set_aside(path, COMPANIONS)
@@ -58,7 +60,7 @@ def set_aside_if_damaged(url: str, owner: str) -> str:
 
 
 def damage(path: Path) -> str:
-    """What is wrong with a database file; empty when nothing is known to be, or there is none."""
+    """Describe what is wrong with a database file; empty if it is missing or no damage is known."""
     with contextlib.suppress(FileNotFoundError):
         return note_of(path).read_text(errors="replace") or "it was found damaged while it was read"
     try:
@@ -75,25 +77,28 @@ def damage(path: Path) -> str:
 
 
 def note_damage(path: Path, reason: str) -> None:
-    """Have the next start set a file aside."""
+    """Leave a note that makes the next start set a file aside."""
     with contextlib.suppress(OSError):
         note_of(path).write_text(reason)
 
 
 def note_of(path: Path) -> Path:
-    """Where it is noted that a file is damaged."""
+    """Return the path of the note that a file is damaged."""
     return path.with_name(path.name + NOTE)
 
 
 def is_damage(error: sa.exc.DBAPIError) -> bool:
-    """Whether an error says that the file itself is broken, not a statement, a lock or a full disk."""
+    """Whether the error means a damaged file, rather than a bad statement, a lock or a full disk."""
     code = getattr(error.orig, "sqlite_errorcode", None)
-    # The lower byte is the kind, the others say where it was noticed.
+    # The low byte is the kind of error; the rest says where it was detected.
     return isinstance(code, int) and code & 0xFF in DAMAGE
 
 
 def _wrong_with_header(header: bytes, size: int, *, cut: bool) -> str:
-    """`cut` asks for the length, too: who was killed while copying from the `-wal` left it half done."""
+    """Check the header and, with `cut`, the length.
+
+    A process killed during a WAL checkpoint leaves the file short, so `cut` is false while there is a WAL.
+    """
     if len(header) < HEADER_BYTES or not header.startswith(MAGIC):
         return "it does not begin as a database does"
     page = int.from_bytes(header[16:18], "big")
@@ -115,13 +120,13 @@ def _wrong_inside(path: Path, unclean: bool) -> str:
         code = getattr(error, "sqlite_errorcode", 0)
         if code & 0xFF in DAMAGE:
             return str(error)
-        # A lock, a full disk, no right to read it: not for this to judge.
+        # A lock, a full disk, or missing permissions are not damage.
         return ""
     return "" if found == "ok" else found
 
 
 def _checked(connection: sqlite3.Connection) -> str:
-    """What `PRAGMA quick_check` finds in the time that there is; `ok` when that is nothing."""
+    """Run `PRAGMA quick_check` for a limited time. Returns its finding; `ok` if there is none."""
     bell = threading.Timer(CHECK_S, connection.interrupt)
     bell.start()
     try:

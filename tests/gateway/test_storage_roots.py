@@ -116,7 +116,7 @@ def test_a_pipe_holds_no_thread(gateway, home):
     (home / "checkpoints" / UUID / "model.pt").unlink()
     os.mkfifo(home / "checkpoints" / UUID / "model.pt")
     answer = registered(gateway, shared(home / "checkpoints"))
-    assert (answer.status_code, "is no file" in answer.text) == (404, True)
+    assert (answer.status_code, "is not a regular file" in answer.text) == (404, True)
 
 
 def test_a_name_that_leads_out_is_put_into_no_archive(gateway, home):

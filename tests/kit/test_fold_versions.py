@@ -186,5 +186,5 @@ def test_it_is_said_that_the_log_is_folded_anew(database):
 
 
 def test_what_cannot_be_folded_anew_has_no_version():
-    with pytest.raises(ValueError, match="metrics folds REPORTS, which let go of their beginnings"):
+    with pytest.raises(ValueError, match="metrics folds REPORTS, which discard old messages"):
         Rules("metrics", State, None, None, streams={"CONTROL": (), "REPORTS": ()}, fold_version=2)

@@ -1,4 +1,4 @@
-"""Groups and the roles that are given, as each judge folds them from the log."""
+"""Groups and role assignments, as every service that checks rights folds them from the log."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Group(msgspec.Struct, frozen=True):
 
 
 class GroupsOf(msgspec.Struct, frozen=True):
-    """Which groups a user is in."""
+    """The groups a user is in."""
 
     ids: tuple[int, ...]
 
@@ -43,49 +43,49 @@ class Judging(msgspec.Struct, frozen=True):
 
 @dataclass
 class Roles:
-    """Part of the state of everybody who judges."""
+    """Base of the states of all services that check rights."""
 
     groups: dict[int, Group] = field(default_factory=dict)
     groups_of: dict[int, GroupsOf] = field(default_factory=dict)
-    """By user."""
+    """By user id."""
     roles: dict[str, Held] = field(default_factory=dict)
-    """By holder: see `holder`."""
+    """By holder; see `holder`."""
     judging: dict[str, Judging] = field(default_factory=dict)
-    """Under "all"."""
+    """Under the key "all"."""
 
 
 def holder(kind: Literal["user", "group"], id: int) -> str:
-    """Who holds roles, as events name them."""
+    """Return the name of a role holder, as used in events."""
     return f"{kind}-{id}"
 
 
 def is_rbac(state: Roles) -> bool:
-    """Whether roles say who may do what."""
+    """Whether access is decided by roles."""
     known = state.judging.get(ALL)
     return known is not None and known.mode == "rbac"
 
 
 def groups_of(state: Roles, user_id: int) -> tuple[int, ...]:
-    """The groups that a user is in, by id."""
+    """Return the ids of a user's groups."""
     known = state.groups_of.get(user_id)
     return known.ids if known is not None else ()
 
 
 def held(state: Roles, name: str) -> tuple[Grant, ...]:
-    """What a holder was given."""
+    """Return the grants of a holder."""
     known = state.roles.get(name)
     return known.grants if known is not None else ()
 
 
 def grants_of(state: Roles, user_id: int) -> Iterator[Grant]:
-    """What a user holds, by themselves and as a member of groups."""
+    """Yield a user's grants, held directly and through groups."""
     yield from held(state, holder("user", user_id))
     for id in groups_of(state, user_id):
         yield from held(state, holder("group", id))
 
 
 def group_set(state: Roles, event: gateway.GroupSet, at: float = 0.0) -> Iterable[Key]:
-    """A group is there, or has other members."""
+    """Fold a group's creation or change of members."""
     known = state.groups.get(event.group_id)
     before, after = set(known.members) if known is not None else set(), set(event.members)
     state.groups[event.group_id] = Group(event.name, event.members, at)
@@ -95,7 +95,7 @@ def group_set(state: Roles, event: gateway.GroupSet, at: float = 0.0) -> Iterabl
 
 
 def group_removed(state: Roles, event: gateway.GroupRemoved) -> Iterable[Key]:
-    """A group is gone."""
+    """Fold a group's removal."""
     known = state.groups.pop(event.group_id, None)
     if known is not None:
         yield "groups", event.group_id
@@ -119,7 +119,7 @@ def _leave(state: Roles, group_id: int, users: Iterable[int]) -> Iterable[Key]:
 
 
 def roles_set(state: Roles, event: gateway.RolesSet) -> Iterable[Key]:
-    """Somebody holds other roles."""
+    """Fold a holder's new roles."""
     if event.grants:
         state.roles[event.holder] = Held(event.grants)
     else:
@@ -128,7 +128,7 @@ def roles_set(state: Roles, event: gateway.RolesSet) -> Iterable[Key]:
 
 
 def authz_set(state: Roles, event: gateway.AuthzSet) -> Iterable[Key]:
-    """Rights are judged otherwise."""
+    """Fold a change of the authorization mode."""
     state.judging[ALL] = Judging(event.mode)
     yield "judging", ALL
 

@@ -1,4 +1,4 @@
-"""Which quotas limit an account, how much of them is used, and what people are told of that."""
+"""Which quotas limit an account, how much of them is used, and the messages about it."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from services.kit.quotas.usage import Account, Usage
 
 What = Literal["slots", "jobs", "storage_bytes"]
 NOBODYS = Account("", 0)
-"""Of what is not known; no quota limits it."""
+"""The account of something unknown. No quota limits it."""
 FIRST_WORKSPACE = "Uncategorized"
 
 
 def account_of(state: People, id: int) -> Account:
-    """On whose account an experiment is, or a task by the number below 0 that stands for it."""
+    """Return the account of an experiment, or of a task given by its negative number."""
     home = state.homes.get(id)
     return account_at(home) if home is not None else NOBODYS
 
 
 def account_at(home: Home) -> Account:
-    """The account of what has that home."""
+    """Return the account that belongs to a home."""
     return Account(home.owner, -home.workspace_id if home.workspace_id else home.project_id)
 
 
 def user_id(state: People, name: str) -> int:
-    """Of whoever has or had the name; 0 for nobody."""
+    """Return the id of the user who has or had the name; 0 if there is none."""
     named = state.people_names.get(name)
     if named is not None:
         return named.user_id
@@ -46,7 +46,7 @@ def _of_place(state: People, place: int) -> str:
 
 
 def limiting(state: People, account: Account, what: What) -> tuple[str, ...]:
-    """The holders whose quotas limit that of the account."""
+    """Return the quota holders that limit the account."""
     if not state.quotas:
         return ()
     holders = (*_of_owner(state, account.owner), _of_place(state, account.place))
@@ -54,21 +54,23 @@ def limiting(state: People, account: Account, what: What) -> tuple[str, ...]:
 
 
 def limit_of(state: People, name: str, what: What) -> int | None:
-    """How much a holder may have; None: no limit."""
+    """Return a holder's limit; None for no limit."""
     quota = state.quotas.get(name)
     found: int | None = getattr(quota, what) if quota is not None else None
     return found
 
 
 def of_all(state: People, what: What) -> dict[str, int]:
-    """How much of something each holder may have that is limited in it."""
+    """Return the limits of all holders that have one."""
     limits = ((name, limit_of(state, name, what)) for name in state.quotas)
     return {name: limit for name, limit in limits if limit is not None}
 
 
 def used(state: People, usage: Usage, holders: Iterable[str] | None = None) -> dict[str, int]:
-    """What some holders have, or all that have a quota. It takes looking at all owners and projects that have
-    something."""
+    """Return the usage of some holders, or of all that have a quota.
+
+    Iterates over all owners and projects with usage.
+    """
     found = dict.fromkeys(state.quotas if holders is None else holders, 0)
     if found:
         for owner, amount in usage.by_owner.items():
@@ -85,7 +87,7 @@ def used(state: People, usage: Usage, holders: Iterable[str] | None = None) -> d
 def beyond(
     state: People, usage: Usage, account: Account, what: What, more: int
 ) -> tuple[str, int, int] | None:
-    """The first holder that would have more than it may, what it has, and what it may have."""
+    """Return the first holder that would exceed its limit, with its usage and its limit."""
     holders = limiting(state, account, what)
     had = used(state, usage, holders)
     for one in holders:
@@ -96,9 +98,9 @@ def beyond(
 
 
 def check_jobs(state: People, usage: Usage, account: Account) -> None:
-    """Raises `Refused` (403) where one more job would be one too many.
+    """Raise `Refused` (403) if one more job would exceed a quota.
 
-    Not 429: clients come again by themselves after that, and a quota has no time at which it is free.
+    Not 429, because clients retry that automatically, and a quota does not free up at any known time.
     """
     found = beyond(state, usage, account, "jobs", 1)
     if found is not None:
@@ -114,13 +116,13 @@ def check_jobs(state: People, usage: Usage, account: Account) -> None:
 
 
 def name_of(state: People, workspace_id: int) -> str:
-    """The name of a workspace; its id where none is known."""
+    """Return the name of a workspace, or its id if the name is unknown."""
     known = state.workspaces_called.get(workspace_id)
     return known.name if known is not None else FIRST_WORKSPACE if workspace_id == 1 else str(workspace_id)
 
 
 def called(state: People, name: str) -> str:
-    """A holder in words, such as "workspace 'nlp'"."""
+    """Describe a holder, such as "workspace 'nlp'"."""
     kind, _, text = name.partition("-")
     id, found = int(text), ""
     if kind == "user":
