@@ -1,4 +1,4 @@
-"""Time in which this process ran: without what passed while it was stopped, or its machine slept."""
+"""The time for which this process ran, not counting time when it was stopped or its machine slept."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import time
 from collections.abc import Callable
 
 STEP_S = 2.5
-"""Longer than those who look once a second are kept from it on a machine that is merely busy."""
+"""Longer than the delay that a once-a-second check suffers on a machine that is merely busy."""
 
 
 class AwakeClock:
-    """Seconds in which this process was there to look.
+    """Counts the seconds for which this process was able to run.
 
-    A process that was stopped, or whose machine slept or was too busy, comes back to find that much time has
-    passed in which nobody could do anything; of such a gap only one step counts. So who measures a time by it
-    has to look at least once in every step.
+    A process that was stopped, or whose machine slept or was too busy, finds that much time passed in which
+    it could do nothing; only one step of such a gap counts. To measure time with this clock, call it at least
+    once per step.
     """
 
     def __init__(self, step_s: float = STEP_S, clock: Callable[[], float] = time.monotonic) -> None:
@@ -24,7 +24,7 @@ class AwakeClock:
         self._now = 0.0
 
     def __call__(self) -> float:
-        """Look; returns the seconds so far."""
+        """Advance the clock and return the seconds so far."""
         at = self._clock()
         self._now += min(at - self._looked_at, self._step_s)
         self._looked_at = at
@@ -32,4 +32,4 @@ class AwakeClock:
 
 
 awake = AwakeClock()
-"""That of this process."""
+"""The clock of this process."""

@@ -1,4 +1,4 @@
-"""Bytes as text that may stand in a token: base64 in its URL form, without padding."""
+"""URL-safe base64 without padding, for use in tokens."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import base64
 
 
 def encode(data: bytes) -> str:
-    """The text."""
+    """Encode bytes."""
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def decode(text: str) -> bytes:
-    """The bytes; raises `ValueError` for what is no such text."""
+    """Decode text. Raises `ValueError` if it is malformed."""
     return base64.b64decode(text.encode("ascii") + b"==", altchars=b"-_")

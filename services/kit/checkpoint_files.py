@@ -1,4 +1,4 @@
-"""Reads the files of a checkpoint where they lie: in a directory or in an S3 bucket."""
+"""Reads the files of a checkpoint from a directory or an S3 bucket."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from services.kit.storage import describe
 
 
 class FilesMissing(Exception):
-    """The storage cannot be read from here; the text says where and why."""
+    """The storage cannot be read from here. The text says where and why."""
 
 
 class File(msgspec.Struct, frozen=True):
-    """One file of a checkpoint; a name that ends in `/` is a directory."""
+    """One file of a checkpoint. A name ending in `/` is a directory."""
 
     name: str
     size_bytes: int
@@ -30,9 +30,9 @@ class File(msgspec.Struct, frozen=True):
 def opener(
     storage: Mapping[str, Any], uuid: str, files: Sequence[File], roots: Roots, addresses: Addresses
 ) -> CheckpointFiles:
-    """Some files of one checkpoint; raises `FilesMissing` for what is not read here.
+    """Return a reader for files of one checkpoint. Raises `FilesMissing` if the storage is not readable here.
 
-    What a script has told of them need not be true: neither names nor sizes.
+    Names and sizes come from a script and are not trusted.
     """
     try:
         for file in files:
@@ -49,10 +49,10 @@ def opener(
 
 
 class CheckpointFiles:
-    """Blocking: use it in a thread."""
+    """Reader for the files of one checkpoint. Blocking: use it in a thread."""
 
     def read(self, file: File) -> contextlib.AbstractContextManager[BinaryIO]:
-        """A file's content; raises `FilesMissing`."""
+        """Open a file's content. Raises `FilesMissing`."""
         raise NotImplementedError
 
 

@@ -1,4 +1,4 @@
-"""Commands that wait for their ruling: each person's in order, and person after person in turn."""
+"""Commands waiting to be decided: in order per user, and round-robin between users."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from det_contracts.problems import Problem, Refused
 from services.kit.rules import Call
 
 LIMIT = 20_000
-"""Commands that may wait, of everybody together."""
+"""Maximum number of waiting commands in total."""
 LIMIT_OF_ONE = 5_000
-"""Commands that may wait, of one person."""
+"""Maximum number of waiting commands per user."""
 
 
 class Pending:
-    """A command that waits for its ruling."""
+    """A command waiting to be decided."""
 
     def __init__(self, command: Any, call: Call) -> None:
         self.command = command
@@ -25,23 +25,23 @@ class Pending:
         self.user = str(getattr(command, "user", ""))
         self.answer: asyncio.Future[tuple[int, Any]] = asyncio.get_running_loop().create_future()
         self.stored: tuple[int, Any] | None = None
-        """What it led to, once that was read back: position of its last event, and value."""
+        """The result, once read back from the log: position of its last event, and value."""
         self.parts = 0
-        """Rounds that it has filled and that were not all of it."""
+        """Number of rounds filled by parts of this command."""
 
     def succeed(self, position: int, value: Any) -> None:
-        """Answer, unless whoever asked has gone."""
+        """Answer the command, unless the caller has gone."""
         if not self.answer.done():
             self.answer.set_result((position, value))
 
     def fail(self, problem: Refused) -> None:
-        """Refuse, unless whoever asked has gone."""
+        """Refuse the command, unless the caller has gone."""
         if not self.answer.done():
             self.answer.set_exception(problem)
 
 
 class Waiting:
-    """The commands of one owner. Who sends many waits for those, and holds up others by one at a time."""
+    """The commands of one owner. A user with many commands delays others by at most one command at a time."""
 
     def __init__(self, limit: int = LIMIT, limit_of_one: int = LIMIT_OF_ONE) -> None:
         self._limit = limit
@@ -53,7 +53,7 @@ class Waiting:
         return self._count
 
     def put(self, pending: Pending) -> None:
-        """Let a command wait; raises `Refused` (exhausted) where too many do."""
+        """Add a command. Raises `Refused` (exhausted) if too many are waiting."""
         mine = self._by_user.get(pending.user, ())
         if self._count >= self._limit or len(mine) >= self._limit_of_one:
             raise Refused(
@@ -67,7 +67,7 @@ class Waiting:
         self._count += 1
 
     def take(self) -> Pending | None:
-        """The next one whose asker still waits; None where there is none."""
+        """Return the next command whose caller is still waiting, or None."""
         while self._by_user:
             user = next(iter(self._by_user))
             mine = self._by_user.pop(user)
@@ -75,13 +75,13 @@ class Waiting:
             self._count -= 1
             if mine:
                 self._by_user[user] = mine
-            # Who was told that nobody answered: done now, it would undo what was asked for since.
+            # A caller that timed out must not have its command executed now: it could undo later requests.
             if not pending.answer.done():
                 return pending
         return None
 
     def back(self, taken: Iterable[Pending]) -> None:
-        """Let commands wait again, before all others of the same person: nothing came of them."""
+        """Put commands back at the front of their users' queues. They have had no effect."""
         for pending in reversed(list(taken)):
             self._by_user.setdefault(pending.user, deque()).appendleft(pending)
             self._count += 1

@@ -1,4 +1,4 @@
-"""The connection to the broker, for services and workers alike."""
+"""The connection to the broker, for services and workers."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from services.kit.settings import ServiceSettings
 
 LOOK_EVERY_S = 0.5
 PING_EVERY_S = 3
-"""A broker that vanished without a word is given up after three of these."""
+"""Ping interval in seconds. A silent broker is given up after three of these."""
 CLOSE_S = 2.0
 
 log = structlog.get_logger()
 
 
 class ClosedForGood(Exception):
-    """The broker has shown this connection the door; the client does not come back from that."""
+    """The broker has closed this connection for good, and the client does not reconnect."""
 
 
 async def connect(settings: ServiceSettings, name: str, inbox: str = "_INBOX") -> Client:
-    """A connection to the broker that comes back by itself, however long the broker is away.
+    """Connect to the broker. The connection reconnects on its own, however long the broker is away.
 
-    `inbox` begins the names of all that it hears.
+    `inbox` is the prefix of its reply subjects.
     """
 
     async def on_error(error: Exception) -> None:
@@ -49,7 +49,7 @@ async def connect(settings: ServiceSettings, name: str, inbox: str = "_INBOX") -
 async def until_closed(connection: Client) -> None:
     """Raise `ClosedForGood` when the broker refuses the connection itself, not only a message.
 
-    Without it a process would go on as if the broker were away for a moment, and never hear it again.
+    Otherwise the process would wait forever, as if the broker were briefly away.
     """
     while not connection.is_closed:  # noqa: ASYNC110 - the client tells only whoever made it
         await asyncio.sleep(LOOK_EVERY_S)
@@ -57,12 +57,12 @@ async def until_closed(connection: Client) -> None:
 
 
 def closed_for_good(connection: Client) -> ClosedForGood:
-    """Why the broker closed a connection, for whoever notices first that it is closed."""
+    """Build the error for a connection that the broker has closed, whichever caller notices first."""
     return ClosedForGood(f"the broker has closed the connection: {connection.last_error}")
 
 
 async def leave(connection: Client) -> None:
-    """Close a connection; a broker that is away, or takes nothing, is not waited for."""
+    """Close a connection without waiting for a broker that is away or unresponsive."""
     with contextlib.suppress(Exception):
         async with asyncio.timeout(CLOSE_S):
             await connection.close()

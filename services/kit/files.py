@@ -1,4 +1,4 @@
-"""Small files that are whole or not there, also after a power loss; and what becomes of a damaged one."""
+"""Small files that are either complete or absent, even after a power loss; and handling of damaged files."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 KEPT = 3
-"""Damaged files of one name that are kept, the newest ones."""
+"""Number of damaged files kept per name; older ones are deleted."""
 MARK = ".damaged-"
 
 
 def write_whole(path: Path, content: bytes, *, mode: int = 0o600, lasting: bool = True) -> None:
-    """Have a file hold exactly `content`, or what it held before; blocks until that is on the disk.
+    """Replace a file's content atomically. Blocks until it is on disk.
 
-    A rename alone is not enough: after a power loss some file systems have the new name and no content.
-    Where `lasting` is False the file may be gone after one, and is never another.
+    A rename alone is not enough: after a power loss, some file systems show the new name without its content.
+    With `lasting` False, the file may be missing after a power loss, but never has other content.
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_native_id()}")
     try:
@@ -35,9 +35,9 @@ def write_whole(path: Path, content: bytes, *, mode: int = 0o600, lasting: bool 
 
 
 def overwrite(path: Path, content: bytes, room: int) -> None:
-    """Write a small record over the one that is there: one write, into room that is taken at the first.
+    """Overwrite a small record in place: one write, into space that the first write reserved.
 
-    So it needs no free space, and is whole or as before after a power loss, though perhaps an old one.
+    It needs no free space. After a power loss the record is complete, though perhaps an old version.
     """
     file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
@@ -47,7 +47,7 @@ def overwrite(path: Path, content: bytes, room: int) -> None:
 
 
 def flush_folder(folder: Path) -> None:
-    """Have the names in a folder on the disk, where its file system can do that for folders."""
+    """Flush a folder's entries to disk, if the file system supports that."""
     opened = os.open(folder, os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):
@@ -57,9 +57,9 @@ def flush_folder(folder: Path) -> None:
 
 
 def set_aside(path: Path, companions: Sequence[str] = ()) -> Path:
-    """Rename a damaged file, so that another can be made and this one can be looked at; returns where it is.
+    """Rename a damaged file so that a new one can be created. Returns its new path, for inspection.
 
-    `companions` are endings of files that belong to it. Of several the newest `KEPT` are kept.
+    `companions` are suffixes of files that belong to it. The newest `KEPT` are kept.
     """
     moment = time.time()
     stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(moment)) + f".{int(moment % 1 * 1000):03d}Z"
@@ -72,7 +72,7 @@ def set_aside(path: Path, companions: Sequence[str] = ()) -> Path:
 
 
 def aside(path: Path, companions: Sequence[str] = ()) -> list[Path]:
-    """What was set aside of a file, the oldest first."""
+    """Return the damaged copies of a file, oldest first."""
     found = sorted(path.parent.glob(f"{path.name}{MARK}*"))
     return [one for one in found if not any(one.name.endswith(ending) for ending in companions)]
 

@@ -1,4 +1,4 @@
-"""What processes say is wrong with them, for gateways: over the bus while it lasts, once when it is over."""
+"""Health reports between processes over the bus, repeated while anything is wrong and once after."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from services.kit.conditions import KINDS, Conditions, Trouble
 
 EVERY_S = 2.0
 FORGOTTEN_S = 7.0
-"""Who has said nothing for so long is well, or gone."""
+"""Silence in seconds after which a process counts as healthy or gone."""
 MOST_SENDERS = 2_000
 MOST_TROUBLES = 20
 LONGEST = 300
-"""Characters of a message that are kept."""
+"""Maximum length of a message in characters."""
 AWAY = (NatsError, TimeoutError, OSError)
 
 log = structlog.get_logger()
 
 
 async def tell_signs(connection: Client, conditions: Conditions, replica: str) -> None:
-    """Say what is wrong with this process, as long as anything is, until cancelled."""
+    """Publish what is wrong with this process, while anything is, until cancelled."""
     subject, said = subjects.health_sign(conditions.program.split()[0], replica), False
     while True:
         wrong = [one for one in conditions.current() if KINDS[one.condition].told]
@@ -41,18 +41,18 @@ async def tell_signs(connection: Client, conditions: Conditions, replica: str) -
 
 
 class Signs:
-    """What all processes have said lately."""
+    """The recent health reports of all processes."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._heard: dict[str, tuple[float, list[Trouble]]] = {}
 
     async def hear(self, connection: Client) -> None:
-        """Listen from now on."""
+        """Subscribe to health reports."""
         await connection.subscribe(subjects.health_sign("*", "*"), cb=self._on_message)
 
     def current(self) -> list[Trouble]:
-        """What is wrong elsewhere, oldest first."""
+        """Return what is wrong elsewhere, oldest first."""
         now = self._clock()
         self._heard = {who: said for who, said in self._heard.items() if now - said[0] < FORGOTTEN_S}
         found = [one for _, troubles in self._heard.values() for one in troubles]
@@ -62,7 +62,7 @@ class Signs:
         self.note(message.subject, message.data)
 
     def note(self, subject: str, body: bytes) -> None:
-        """Take over what a process says; its subject says which, whatever the message claims."""
+        """Store a health report. The subject determines the sender, whatever the message claims."""
         try:
             told = msgspec.json.decode(body, type=list[Trouble])
         except msgspec.MsgspecError as error:

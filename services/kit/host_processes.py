@@ -1,4 +1,4 @@
-"""Processes of this machine as /proc shows them. Imports nothing, as the shim of every task loads it."""
+"""Processes on this machine, from /proc. Imports almost nothing, because the shim of every task loads it."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import os
 
 
 def started(pid: int) -> int | None:
-    """When a process started, in clock ticks since boot; None when it is gone or only a zombie.
+    """Return a process's start time in clock ticks since boot; None if it is gone or a zombie.
 
-    Tells a process from a later one with the same id.
+    Distinguishes a process from a later one with the same id.
     """
     fields = _stat(pid)
     return None if fields is None else int(fields[19])
 
 
 def descendants(ancestor: int, session: int) -> set[int]:
-    """Live processes below `ancestor` or in `session`."""
+    """Return live processes below `ancestor` or in `session`."""
     children: dict[int, list[int]] = {}
     found: set[int] = set()
     for pid in all_pids():
@@ -33,12 +33,12 @@ def descendants(ancestor: int, session: int) -> set[int]:
 
 
 def all_pids() -> list[int]:
-    """Every process id in use."""
+    """Return every process id in use."""
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
 def send(pids: set[int], number: int) -> None:
-    """Signal processes; those that have gone meanwhile do not matter."""
+    """Send a signal to processes, ignoring those already gone."""
     for pid in pids:
         try:
             os.kill(pid, number)
@@ -47,11 +47,11 @@ def send(pids: set[int], number: int) -> None:
 
 
 def die_with_parent(parent: int = 0) -> None:
-    """Have this process killed when the one that started it ends.
+    """Have this process killed when its parent exits.
 
     Args:
-        parent: Its process id, where it may have ended before this is asked; then this process ends at once.
-            Without it, who asks does so before anything else, between fork and exec.
+        parent: The parent's process id, if it may have exited before this call; then this process exits at
+            once. Omit it only when calling between fork and exec.
     """
     import ctypes
     import signal
@@ -63,7 +63,7 @@ def die_with_parent(parent: int = 0) -> None:
 
 
 def _stat(pid: int) -> list[bytes] | None:
-    """Fields of /proc/PID/stat from the state on: state, parent, group, session, ..."""
+    """Return the fields of /proc/PID/stat from the state on: state, parent, group, session, ..."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()

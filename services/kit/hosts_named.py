@@ -1,4 +1,4 @@
-"""Addresses of hosts, as settings and headers hold them."""
+"""Host addresses in settings and headers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def listed(text: str) -> list[str]:
-    """What stands between commas."""
+    """Split a comma-separated list."""
     return [one.strip() for one in text.split(",") if one.strip()]
 
 
 def parsed(text: str) -> Address | None:
-    """A numeric address; None for names and everything else."""
+    """Parse a numeric address; None for names and everything else."""
     try:
         return ipaddress.ip_address(text)
     except ValueError:
@@ -21,6 +21,6 @@ def parsed(text: str) -> Address | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether what listens there is reached from this machine alone."""
+    """Whether a listener on this address can be reached from this machine only."""
     address = parsed(host)
     return host == "localhost" or (address is not None and address.is_loopback)

@@ -1,4 +1,4 @@
-"""Makes things once: a request that comes again with its `Idempotency-Key` is answered as the first time."""
+"""Executes requests once: a repeated `Idempotency-Key` gets the answer of the first request."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from services.kit.sorted_keys import SortedKeys
 
 S = TypeVar("S")
 FIELD = "creations"
-"""Where a state keeps what it made so: `creations: dict[str, Made]`, by request id; beside it, `made_at`."""
+"""Name of the state field with earlier results, `creations: dict[str, Made]` by request id. `made_at` is its
+index."""
 KEPT_S = 7 * 86_400.0
-"""How long a key leads to what was made with it; by the times of the facts in the log."""
+"""Seconds for which a key is remembered, by the timestamps of events in the log."""
 SWEPT = 50
-"""How many older ones go, at most, with each that comes."""
+"""Maximum number of expired keys removed per new one."""
 
 
 class Made(msgspec.Struct, frozen=True):
-    """What a request with a key led to."""
+    """The result of a request with a key."""
 
     key: str
     digest: str
@@ -33,12 +34,15 @@ class Made(msgspec.Struct, frozen=True):
 
 
 def by_age(creations: Mapping[str, Made]) -> SortedKeys:
-    """(when it was made, request id) of what a state keeps: its `made_at`."""
+    """Return the index `made_at` of a state's creations: (creation time, request id)."""
     return SortedKeys((one.at, id) for id, one in creations.items())
 
 
 def made(creations: Mapping[str, Made], once: Once | None) -> Made | None:
-    """What this request led to, if it came before; raises `Refused` when its key belongs to another one."""
+    """Return the result of an earlier identical request.
+
+    Raises `Refused` if its key was used for another one.
+    """
     known = creations.get(once.request_id) if once is not None else None
     if known is not None and once is not None and known.digest != once.digest:
         raise Refused(
@@ -52,7 +56,7 @@ def made(creations: Mapping[str, Made], once: Once | None) -> Made | None:
 
 
 def once(rule: Callable[[S, Any, Call], Ruling], kept: type[Any]) -> Callable[[S, Any, Call], Ruling]:
-    """A command's rule that keeps, as the owner's event `kept`, what a request with a key led to."""
+    """Wrap a command's rule to record the result of a keyed request as the owner's event `kept`."""
 
     def keyed(state: S, command: Creation, call: Call) -> Ruling:
         if command.once is None:
@@ -69,7 +73,7 @@ def once(rule: Callable[[S, Any, Call], Ruling], kept: type[Any]) -> Callable[[S
 
 
 def keep(state: Any, recorded: Recorded) -> Iterable[Key]:
-    """Fold a `CreationKept`; what was made long before it is forgotten."""
+    """Fold a `CreationKept` event and forget some expired ones."""
     event, creations = recorded.event, getattr(state, FIELD)
     known, id = creations.get(event.request_id), event.request_id
     state.made_at.swap((known.at, id) if known else None, (recorded.at, id))

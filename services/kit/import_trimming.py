@@ -1,7 +1,7 @@
-"""Imported by each program before anything else: what no program needs, and some library would load.
+"""Imported by each program before anything else, to keep a library from loading what no program needs.
 
-structlog loads rich where that is installed, as it is beside `det`: 7 MB of memory for each process, none
-of which ever draws with it.
+structlog imports rich if it is installed, as it is beside `det`. That costs each process 7 MB of memory for a
+renderer that is never used.
 """
 
 import sys

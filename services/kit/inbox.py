@@ -1,7 +1,7 @@
-"""How far the inbox of scripts and workers has come into the log, as one reader of the log knows.
+"""How much of the inbox of scripts and workers has reached the log, as seen by one reader of the log.
 
-Whoever judges that something is late, or that somebody is silent, has to have heard everybody first: after an
-outage the facts that speak against it lie in WITNESS, acknowledged, and are not in the log yet.
+A service must read the whole inbox before it decides that something is late or silent: after an outage, the
+facts that show otherwise may lie in WITNESS, acknowledged but not yet in the log.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from services.kit.position_waiters import Reached
 from services.kit.records import read_event
 
 AGAIN_S = 0.5
-"""How long after the inbox was found not to be read it is looked at again."""
+"""Seconds until the inbox is checked again after it was found unread."""
 AWAY = (OutcomeUnknown, TimeoutError, OSError)
 
 
 class Inbox:
-    """Position in WITNESS up to which everything is admitted and folded, or refused."""
+    """The position in WITNESS up to which everything is either refused, or admitted and folded."""
 
     def __init__(self, journal: Log, clock: Callable[[], float]) -> None:
         self._journal = journal
@@ -30,24 +30,24 @@ class Inbox:
         self._again_at = 0.0
 
     async def look_back(self, position: int) -> None:
-        """Take up what the intake had decided by a position of CONTROL that a snapshot was made at."""
+        """Restore the inbox position as of a snapshot's position in CONTROL."""
         last = await self._journal.last(subjects.decision(subjects.INTAKE))
         if last is not None and last.position <= position:
             self.folded([read_event(last)])
 
     def folded(self, events: Sequence[Recorded]) -> None:
-        """Take note of folded events."""
+        """Update the position from folded events."""
         most = max(map(_position, events), default=0)
         if most > self.admitted.position:
             self._again_at = 0.0
             self.admitted.move(most)
 
     def wait(self, due: float) -> float:
-        """Seconds until a due time is to be looked at."""
+        """Return the seconds until a due time should be looked at."""
         return max(due - self._clock(), self._again_at - self._clock(), 0.0)
 
     async def is_read(self) -> bool:
-        """Whether all that lies in WITNESS just now is folded; asked before anything is called late."""
+        """Whether everything now in WITNESS is folded. Check this before treating anything as late."""
         try:
             _, end = await self._journal.bounds(subjects.WITNESS)
         except AWAY:

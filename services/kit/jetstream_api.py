@@ -1,6 +1,6 @@
-"""Calls to the broker's JetStream API: one look, or one that waits out a stream that has no leader yet.
+"""Calls to the broker's JetStream API: once, or until a stream has a leader that answers.
 
-While the copies of a stream choose who leads, nobody answers what is asked of it: neither yes nor no.
+While the replicas of a stream elect a leader, requests about the stream get no answer at all.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ TRY_S = 2.0
 PATIENCE_S = 30.0
 RETRY_S = 0.2
 AWAY = (NatsError, TimeoutError, OSError)
-"""What a call raises when nobody answered."""
+"""Errors raised when a call gets no answer."""
 MISSING_STREAM = 10059
 NO_MESSAGE = 10037
 NOT_YOURS = 99403
-"""No code of the broker's: the intake says with it that somebody may not state something, ever."""
+"""Not a broker code: the intake uses it to say that a sender may never state something."""
 
 
 async def ask(
     connection: Client, subject: str, body: dict[str, Any], timeout_s: float = API_TIMEOUT_S
 ) -> dict[str, Any]:
-    """Call JetStream once; returns what it answers, refusals included. Raises what `AWAY` lists."""
+    """Call JetStream once and return the answer, including refusals. Raises the errors in `AWAY`."""
     reply = await connection.request(f"$JS.API.{subject}", msgspec.json.encode(body), timeout=timeout_s)
     answer: dict[str, Any] = msgspec.json.decode(reply.data)
     return answer
@@ -37,7 +37,7 @@ async def ask(
 async def ask_until_answered(
     connection: Client, subject: str, body: dict[str, Any], patience_s: float = PATIENCE_S
 ) -> dict[str, Any]:
-    """Call JetStream until it answers, for what may be asked twice; raises what `AWAY` lists in the end."""
+    """Repeat an idempotent JetStream call until it is answered. Finally raises the errors in `AWAY`."""
     deadline = time.monotonic() + patience_s
     while True:
         try:
@@ -49,9 +49,9 @@ async def ask_until_answered(
 
 
 def is_leaders(answer: dict[str, Any]) -> bool:
-    """Whether what is told of a stream comes from where it is led; others may be behind.
+    """Whether stream info comes from the stream's leader; other replicas may be behind.
 
-    Who answers lists the *other* replicas, so a follower lists the leader among them.
+    The answering broker lists the *other* replicas, so a follower lists the leader among them.
     """
     cluster = answer.get("cluster")
     if not cluster:

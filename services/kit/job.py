@@ -1,4 +1,4 @@
-"""What a piece of heavy work is; who does it loads this, and not what hands it out (`offload`)."""
+"""Describes a piece of heavy work. The child process loads this module, but not `offload`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import msgspec
 
 
 class Job(msgspec.Struct, frozen=True):
-    """A kind of heavy work: a function `(argument, *files)` of some module, which knows nothing else.
+    """A kind of heavy work: a function `(argument, *files)` of some module, without any other input.
 
-    Argument and value are what JSON can hold; a value that is `bytes` is handed over as it is. What it
-    refuses by `Refused` is refused to the caller.
+    Argument and value must be representable in JSON, except that a `bytes` value is passed as is. A `Refused`
+    raised by the function is raised to the caller.
     """
 
     function: str
     """`package.module:name`."""
     seconds: int = 10
-    """Of processor time."""
+    """Limit of processor time in seconds."""

@@ -1,8 +1,8 @@
-"""Since when a process has listened without a gap: silence counts for nothing before.
+"""Tracks since when a process has listened without a gap. Silence before that does not count.
 
-Signs of life are not stored. With the broker away, or this process, nobody hears anybody; so whoever reports
-silence counts anew from the first look at which this replica leads, the broker answers, and all that the log
-and the inbox held by then is folded.
+Signs of life are not stored, and while the broker or this process is down, none are received. A process that
+reports silence therefore starts counting at the first look at which this replica leads, the broker answers,
+and everything then in the log and the inbox is folded.
 """
 
 from __future__ import annotations
@@ -23,20 +23,23 @@ if TYPE_CHECKING:
 
 
 class Listening:
-    """Of one watch; times are seconds of a clock that goes on while its host sleeps (`since_boot`)."""
+    """State of one watch.
+
+    Times are seconds of a clock that keeps running while the host sleeps (`since_boot`).
+    """
 
     def __init__(self, gap_s: float, now: float) -> None:
-        """Between two looks there may lie `gap_s`; after more this process stood still, or its host slept."""
+        """A gap of more than `gap_s` between two looks means that this process stalled or its host slept."""
         self._gap_s = gap_s
         self._looked_at = now
         self.since = now
 
     def begin_again(self, now: float) -> None:
-        """Nobody listened until now: whoever was not heard has not been silent."""
+        """Start again: no one was listening until now, so earlier silence does not count."""
         self.since = now
 
     def look(self, now: float) -> None:
-        """Note a look at who is silent, before anybody is blamed for it."""
+        """Record a look at who is silent. Call it before reporting anyone."""
         if now - self._looked_at > self._gap_s:
             self.since = now
         self._looked_at = now
@@ -50,15 +53,16 @@ async def report_while_leading(
     begin_again: Callable[[Any], None],
     reports: Callable[[Any], Iterable[tuple[str, Any]]],
 ) -> None:
-    """Look every so often at who is silent, and command what is reported, until cancelled.
+    """Periodically check for silence and command what is to be reported, until cancelled.
 
     Args:
         parts: Of the process whose log decides.
         every_s: Seconds between two looks.
-        within_s: Seconds that a report, and reading all that there is before a look, may take: what takes
+        within_s: Seconds that a report, and reading everything before a look, may take. Anything that takes
             longer is about the past.
-        begin_again: Called with the state at a look at which this replica does not lead, or has not read all.
-        reports: Commands by the state, each with the id of its call.
+        begin_again: Called with the state at a look at which this replica does not lead or has not read
+            everything.
+        reports: Returns commands for a state, each with its call id.
     """
     while True:
         await asyncio.sleep(every_s)
@@ -74,7 +78,7 @@ async def _command(parts: Parts, id: str, report: Any, within_s: float) -> None:
 
 
 async def _has_read_all(parts: Parts, within_s: float) -> bool:
-    """Whether the broker answers, and what the log and the inbox held when it did is folded in that time."""
+    """Whether the broker answers, and everything then in log and inbox is folded in time."""
     try:
         for stream in (subjects.WITNESS, subjects.CONTROL):
             _, end = await parts.journal.bounds(stream)

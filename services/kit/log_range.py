@@ -1,4 +1,4 @@
-"""Reading a part of the log once, up to its present end: for questions about the past."""
+"""One-time reads of part of the log, up to its current end: for questions about the past."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ async def read_once(
     keep: int = 1000,
     wanted: Callable[[Stored], bool] = lambda _: True,
 ) -> list[Stored]:
-    """The newest `keep` messages between two positions (both excluded), in order; up to the end by default.
+    """Return the newest `keep` messages between two positions (exclusive), in order.
 
-    `subjects` are filters as for `Log.read`. What passes the filters is read whole: choose them narrow, or
-    the positions near. `wanted` chooses among what is read, before `keep` counts.
+    By default it reads up to the end. `subjects` are filters as for `Log.read`. Everything that passes them
+    is read, so use narrow filters or a short range. `wanted` selects among the messages read, before `keep`
+    applies.
     """
     found: deque[Stored] = deque(maxlen=keep)
     async with log.read(stream, after=after, subjects=subjects) as feed:

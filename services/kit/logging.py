@@ -21,19 +21,19 @@ from services.kit.records import read_event
 
 
 class Patient:
-    """A stream that takes what it can: on a full disk a line of the log must not end what wrote it."""
+    """A stream that drops what it cannot write: on a full disk, a log line must not crash the program."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write, or lose it."""
+        """Write the text, or drop it."""
         with contextlib.suppress(OSError):
             self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        """Have what was written on its way, or lose it."""
+        """Flush, or drop what was written."""
         with contextlib.suppress(OSError):
             self._stream.flush()
 

@@ -1,4 +1,4 @@
-"""Mappings laid over mappings."""
+"""Merging of mappings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def merged(given: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """A JSON merge patch (RFC 7396): mappings are joined, null removes, all else replaces."""
+    """Apply a JSON merge patch (RFC 7396): mappings are merged, null removes, anything else replaces."""
     joined = dict(given)
     for name, value in patch.items():
         if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""What surrounds a service, looked at whenever Prometheus asks: streams, database, leadership."""
+"""The environment of a service, read on every Prometheus scrape: streams, database, leadership."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from services.kit.process_metrics import Reading
 
 
 class Surroundings:
-    """The numbers of one service that are neither counted nor timed."""
+    """Metrics of one service that are neither counted nor timed."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -21,17 +21,17 @@ class Surroundings:
         self._database_bytes = 0
 
     async def look(self) -> None:
-        """Ask the broker and the database how large things are."""
+        """Refresh the sizes of streams and database."""
         await asyncio.gather(*(self._look_at(stream) for stream in self._parts.runner.positions))
         self._database_bytes = await self._parts.database.size_bytes()
 
     async def _look_at(self, stream: str) -> None:
-        # While the broker is away, which `broker_connected` tells, what was known stays.
+        # Keep the last values while the broker is away, which `broker_connected` shows.
         with contextlib.suppress(OutcomeUnknown):
             self._streams[stream] = await self._parts.stream.state(stream)
 
     def readings(self) -> Iterable[Reading]:
-        """What was found, and what the service itself knows."""
+        """Prometheus readings of the environment and the service itself."""
         lag = {
             (stream,): float(max(state["last_seq"] - self._parts.runner.positions[stream], 0))
             for stream, state in self._streams.items()

@@ -1,4 +1,4 @@
-"""What every service's alembic `env.py` runs: its revisions, on the connection that it was given."""
+"""Shared body of every service's alembic `env.py`: runs its revisions on the given connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The other end of `services.kit.offload`: `python -m services.kit.offload_child LINE PARENT MEMORY`."""
+"""The child process of `services.kit.offload`: `python -m services.kit.offload_child LINE PARENT MEMORY`."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from services.kit.job import Job
 
 MOST_FILES = 8
 NICER = 5
-"""Whoever is asked something small goes first on a busy machine."""
+"""Niceness, so that small requests go first on a busy machine."""
 
 
 def main(line: int, parent: int, memory: int) -> None:
-    """Do one job after the other, until nobody is there who would give any."""
+    """Run jobs one after the other until the parent closes the socket."""
     die_with_parent(parent)
     for number in (signal.SIGINT, signal.SIGTERM):
-        # Who stops all processes of a terminal stops the service, and that ends this one.
+        # A signal to all processes of a terminal stops the service, which then stops this process.
         signal.signal(number, signal.SIG_IGN)
     os.nice(NICER)
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))

@@ -1,4 +1,4 @@
-"""Which part of a list a client gets (REST spec, section 1)."""
+"""Pagination of lists (REST spec, section 1)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EXPERIMENTS_LIMIT = 100
 
 
 class Window(msgspec.Struct, frozen=True):
-    """What the client asked for; a negative offset counts from the end."""
+    """The part the client asked for. A negative offset counts from the end."""
 
     offset: int = 0
     limit: int = 0
@@ -22,7 +22,7 @@ class Window(msgspec.Struct, frozen=True):
 
 
 class Span(msgspec.Struct, frozen=True):
-    """A part of a list: from `start`, inclusive, to `end`, exclusive."""
+    """A slice of a list: from `start`, inclusive, to `end`, exclusive."""
 
     start: int
     end: int
@@ -31,7 +31,7 @@ class Span(msgspec.Struct, frozen=True):
 
     @property
     def pagination(self) -> dict[str, int]:
-        """The part of the answer that says which items these are."""
+        """The part of the answer that describes the slice."""
         return {
             "offset": self.window.offset,
             "limit": self.window.limit,
@@ -42,7 +42,7 @@ class Span(msgspec.Struct, frozen=True):
 
 
 def span(window: Window, total: int) -> Span:
-    """The part of most lists; raises `Refused` (400) for an offset outside and for a strange limit."""
+    """Return the slice for most lists. Raises `Refused` (400) for an invalid offset or limit."""
     start = window.offset + total if window.offset < 0 else window.offset
     if not 0 <= start <= total:
         raise invalid(f"offset out of bounds: {window.offset}, of {total} items")
@@ -53,7 +53,7 @@ def span(window: Window, total: int) -> Span:
 
 
 def experiments_span(window: Window, total: int) -> Span:
-    """The part of the list of experiments: 100 by default, and an offset outside is brought to the end."""
+    """Return the slice for lists of experiments: 100 by default; an offset out of bounds is clamped."""
     start = window.offset + total if window.offset < 0 else window.offset
     start = min(max(start, 0), total)
     if window.limit < NO_ITEMS:
@@ -65,7 +65,7 @@ def experiments_span(window: Window, total: int) -> Span:
 
 
 def cut(items: list[Any], window: Window) -> tuple[list[Any], dict[str, int]]:
-    """One page of a list that is whole in memory and ascends, and its pagination."""
+    """Return one page of a complete, ascending list, and its pagination."""
     part = span(window, len(items))
     ordered = items[::-1] if window.descending else items
     return ordered[part.start : part.end], part.pagination

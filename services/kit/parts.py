@@ -1,4 +1,4 @@
-"""What a running service is made of."""
+"""The components of a running service."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class Parts:
-    """Handed to a service's `extra` tasks."""
+    """Passed to a service's `extra` tasks."""
 
     settings: ServiceSettings
     connection: Client
     stream: JetStreamLog
-    """What is in the broker."""
+    """The part of the log that is in the broker."""
     journal: Log
-    """The whole log, with what was moved to the archive."""
+    """The whole log, including the archive."""
     database: Database
     saver: DatabaseSaver
     runner: Runner[Any]
@@ -47,14 +47,14 @@ class Parts:
     cluster_look: ClusterLook
     tracer: Tracer | None
     starting: str = ""
-    """What a service's own part waits for before it is ready; empty once it is."""
+    """What the service's own part waits for before it is ready; empty once it is."""
 
 
 _Settings = TypeVar("_Settings", bound=ServiceSettings)
 
 
 def settings_of(parts: Parts, kind: type[_Settings]) -> _Settings:
-    """The settings as the service's own record; TypeError if the service was made with another."""
+    """Return the settings as the service's own record. Raises TypeError if they are of another type."""
     if not isinstance(parts.settings, kind):
         raise TypeError(f"the service has {type(parts.settings).__name__}, not {kind.__name__}")
     return parts.settings

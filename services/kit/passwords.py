@@ -1,7 +1,7 @@
-"""Passwords as clients send them and as they are kept: Argon2id, and scrypt of versions before.
+"""Passwords as clients send them and as they are stored: Argon2id, and scrypt from earlier versions.
 
-Every function but `hashed` and `is_outdated` is slow on purpose: not for an event loop. The work is done with
-the lock of the interpreter released, so that a thread of its own keeps nobody waiting.
+All functions except `hashed` and `is_outdated` are slow on purpose; do not call them on an event loop. They
+release the interpreter lock while working, so a separate thread blocks nothing.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from det_contracts.commands import Password
 
 SALT = "GubPEmmotfiK9TMD6Zdw"
-"""Of the hash that clients make before they send a password; it is part of the protocol and no secret."""
+"""Salt of the hash that clients compute before sending a password. Part of the protocol, not a secret."""
 MEMORY_KIB = 64 << 10
 PASSES = 2
 _ARGON2 = PasswordHasher(time_cost=PASSES, memory_cost=MEMORY_KIB, parallelism=1)
 _ARGON2_MARK = "$argon2id$"
 _SCRYPT = {"n": 2**14, "r": 8, "p": 1, "maxmem": 2**26}
 _NOBODYS = "$argon2id$v=19$m=65536,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
-"""Compared with where there is no password, so that the answer takes as long."""
+"""Compared when there is no password, so that the answer takes equally long."""
 
 
 def hashed(password: str) -> str:
-    """A password as clients send it: hex of SHA-512, the empty one stays empty."""
+    """Return a password as clients send it: hex SHA-512; the empty password stays empty."""
     return hashlib.sha512(_bytes(SALT + password)).hexdigest() if password else ""
 
 
 def kept(sent: str) -> Password:
-    """What is kept of a password that a client sent."""
+    """Return what is stored for a password sent by a client."""
     return Password(hashed=_ARGON2.hash(_bytes(sent))) if sent else Password()
 
 
 def from_setting(text: str) -> Password:
-    """A password that an operator set in the clear, or as the hash that is kept of it."""
+    """Return a password from a setting, given in plain text or as its stored hash."""
     return Password(hashed=text) if text.startswith(_ARGON2_MARK) else kept(hashed(text))
 
 
 def fits(sent: str, password: Password | None) -> bool:
-    """Whether a password that a client sent is the one that is kept; None for that of nobody."""
+    """Whether a password sent by a client matches the stored one. None means the user does not exist."""
     if password is not None and not password.hashed and not sent:
         return True
     stored = password if password is not None and password.hashed else Password(hashed=_NOBODYS)
@@ -49,7 +49,7 @@ def fits(sent: str, password: Password | None) -> bool:
 
 
 def is_outdated(password: Password) -> bool:
-    """Whether a password should be kept at today's cost instead."""
+    """Whether a password should be stored again with the current cost."""
     if not password.hashed:
         return False
     return not password.hashed.startswith(_ARGON2_MARK) or _ARGON2.check_needs_rehash(password.hashed)
@@ -66,5 +66,5 @@ def _compared(sent: str, stored: Password) -> bool:
 
 
 def _bytes(text: str) -> bytes:
-    # JSON can hold halves of characters.
+    # JSON can contain lone surrogates.
     return text.encode("utf-8", "surrogatepass")

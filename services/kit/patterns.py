@@ -1,4 +1,4 @@
-"""Regular expressions that people type: RE2, whose time is linear in the text, whatever the pattern."""
+"""User-supplied regular expressions: RE2, which runs in time linear in the text, whatever the pattern."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import re2
 from det_contracts.problems import invalid
 
 LONGEST = 10_000
-"""Characters of a pattern."""
+"""Maximum length of a pattern in characters."""
 MEMORY_BYTES = 16 * 1024 * 1024
 _EACH_LINE = "(?m)"
 
 
 class Search(Protocol):
-    """Finds the first match in UTF-8 text at or behind a place; None when there is none."""
+    """Finds the first match in UTF-8 text at or after an offset; None if there is none."""
 
     def __call__(self, text: bytes, start: int = 0) -> Any: ...
 
 
 def search(pattern: str) -> Search:
-    """The search for a pattern. No match reaches over a line's end; `^` and `$` are ends of lines.
+    """Compile a pattern. No match spans lines; `^` and `$` match at line boundaries.
 
-    Raises `Refused` (invalid) for a pattern that cannot be read.
+    Raises `Refused` (invalid) for an invalid pattern.
     """
     if len(pattern) > LONGEST:
         raise invalid(f"a regular expression has {LONGEST} characters at most, not {len(pattern)}")
@@ -35,7 +35,7 @@ def search(pattern: str) -> Search:
     try:
         found: Search = re2.compile((_EACH_LINE + pattern).encode(), options).search
     except (re2.error, UnicodeError) as error:
-        raise invalid(f"'{pattern}' is no regular expression (RE2): {_reason(error)}") from None
+        raise invalid(f"'{pattern}' is not a regular expression (RE2): {_reason(error)}") from None
     return found
 
 

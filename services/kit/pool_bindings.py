@@ -1,6 +1,6 @@
-"""Which workspaces may use which resource pools, as each owner that goes by it folds it (decision 64).
+"""Which workspaces may use which resource pools, as each owner that needs it folds it (decision 64).
 
-A pool that is bound to no workspace is open to all. What was submitted before a binding stays.
+A pool without bindings is open to all. Jobs submitted before a binding stay.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from services.kit.rules import Key
 
 
 class Bound(msgspec.Struct, frozen=True):
-    """The workspaces of a pool that not all may use."""
+    """The workspaces that may use a restricted pool."""
 
     workspaces: tuple[int, ...]
-    """Ascending."""
+    """Ascending workspace ids."""
 
 
 @dataclass
 class Bindings:
-    """Part of the state of everybody who goes by bindings."""
+    """Base of the states of all owners that enforce bindings."""
 
     bindings: dict[str, Bound] = field(default_factory=dict)
-    """By pool; one that is not here is open to all."""
+    """By pool name; a pool not listed is open to all."""
 
 
 def pool_bound(state: Bindings, event: gateway.PoolBound) -> Iterable[Key]:
-    """Others may use a pool from now on."""
+    """Fold a change of a pool's bindings."""
     if event.workspaces:
         state.bindings[event.pool] = Bound(event.workspaces)
     else:
@@ -46,13 +46,13 @@ def may_use(state: Bindings, pool: str, workspace_id: int) -> bool:
 
 
 def check_pool(state: Bindings, pool: str, workspace_id: int, name: str) -> None:
-    """Raises `Refused` (400) where the workspace of that id and name may not use the pool."""
+    """Raise `Refused` (400) if the workspace with that id and name may not use the pool."""
     if not may_use(state, pool, workspace_id):
         raise not_available(pool, workspace_id, name)
 
 
 def not_available(pool: str, workspace_id: int, name: str) -> Refused:
-    """The refusal; which workspaces may use the pool is not everybody's to know."""
+    """Build the refusal. It does not reveal which workspaces may use the pool."""
     return invalid(
         f"resource pool {pool} does not exist or is not available to workspace id {workspace_id}: it is "
         f"bound to others than '{name}'. 'det workspace list-pools {name}' shows what to choose from; an "

@@ -1,4 +1,4 @@
-"""The cluster's configuration file, for all who take a part of it: pools, engines, defaults of tasks."""
+"""The cluster's configuration file, for all programs that use part of it: pools, engines, task defaults."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def read(path: Path) -> dict[str, Any]:
-    """What the file says, empty for an empty file. Raises `BadSettings` for one that holds no mapping."""
+    """Return the file's contents, empty for an empty file. Raises `BadSettings` if it is not a mapping."""
     try:
         content = yaml.safe_load(path.read_text()) or {}
     except (OSError, ValueError, yaml.YAMLError) as error:
@@ -26,14 +26,14 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def refuse(path: Path, problems: Iterable[str]) -> None:
-    """Raise `BadSettings` with every problem; return where there is none."""
+    """Raise `BadSettings` with every problem, if there is any."""
     lines = "\n".join(f"  {problem}" for problem in problems)
     if lines:
         raise BadSettings(f"{path} does not make sense:\n{lines}")
 
 
 def problem_of_name(name: str) -> str:
-    """Why no pool may be called so; empty where one may. It becomes part of subjects and of paths."""
+    """Explain why a pool name is invalid; empty if it is valid. Names become part of subjects and paths."""
     if not name:
         return "resource pool name cannot be empty"
     return "" if _NAME.fullmatch(name) else f"'{name}' may have letters, digits, '_' and '-' only"

@@ -1,4 +1,4 @@
-"""Waiting for a position that grows: of a folded stream, or of a database behind it."""
+"""Waiting for a growing position: of a folded stream, or of a database behind it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import heapq
 
 
 class Reached:
-    """A position, and a future for each task that waits until it is somewhere.
+    """A position, and a future for each task that waits for it.
 
-    Waiters may be cancelled at any moment, and again while they are: there is no lock that could stay held.
-    Only those are woken whose position has come.
+    Waiters may be cancelled at any moment, even repeatedly, because no lock is held. Only waiters whose
+    position is reached are woken.
     """
 
     def __init__(self, position: int = 0) -> None:
@@ -20,7 +20,7 @@ class Reached:
         """The keys of `_waiting`, as a heap."""
 
     def move(self, position: int) -> None:
-        """Wake those who wait for what is reached now."""
+        """Advance the position and wake those whose position is reached."""
         if position > self.position:
             self.position = position
         while self._marks and self._marks[0] <= self.position:

@@ -1,4 +1,4 @@
-"""How a process of the platform runs, and how it ends."""
+"""How a platform process runs and exits."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from typing import Any, NoReturn
 import structlog
 
 STUCK = 70
-"""Exit status of a process that ended because it was of no use any more."""
+"""Exit status of a process that exited because it was stuck."""
 LAST_WORDS_S = 10.0
 MOST_TASKS = 100
-"""Tasks whose stacks are written out."""
+"""Maximum number of tasks whose stacks are logged."""
 
 log = structlog.get_logger()
 
 
 def run(work: Coroutine[Any, Any, int]) -> NoReturn:
-    """Run `work` on the fastest loop there is, and end the process with the status that it returns."""
+    """Run `work` on the fastest available event loop and exit with the status it returns."""
     runner: Callable[[Coroutine[Any, Any, int]], int]
     try:
         import uvloop
@@ -35,24 +35,24 @@ def run(work: Coroutine[Any, Any, int]) -> NoReturn:
 
 
 def leave(status: int) -> NoReturn:
-    """End this process now, with what it printed.
+    """Exit the process immediately after flushing its output.
 
-    Taking an interpreter apart object by object costs a service half a second and frees nothing that would
-    not go with the process; and what still holds on to the loop cannot keep a failed one from ending.
+    Tearing the interpreter down takes a service half a second and frees nothing that the exit would not.
+    Also, leftover work on the event loop cannot keep a failed process alive.
     """
     for stream in (sys.stdout, sys.stderr):
-        # On a full disk it ends all the same.
+        # Exit even on a full disk.
         with contextlib.suppress(OSError):
             stream.flush()
     os._exit(status)
 
 
 def end_stuck(reason: str) -> NoReturn:
-    """End this process, of which only a new start can make anything again; any thread may call this.
+    """Exit a process that only a restart can help. Any thread may call this.
 
-    The stacks of all threads go to its output first, and from the loop's thread those of all tasks.
+    Logs the stacks of all threads first and, from the event loop's thread, those of all tasks.
     """
-    # Whoever reads the output may be what everything waits for: the alarm ends the process all the same.
+    # Writing may block on the reader of the output; the alarm then kills the process.
     signal.setitimer(signal.ITIMER_REAL, LAST_WORDS_S)
     faulthandler.dump_traceback()
     log.critical("process.stuck", reason=reason, tasks=_tasks())
@@ -63,7 +63,7 @@ def _tasks() -> list[str]:
     try:
         tasks = asyncio.all_tasks()
     except RuntimeError:
-        # The loop is another thread's, and what stands still is told by the stack of that.
+        # Called from another thread; the loop's stack is in the traceback of its own thread.
         return []
     return [_where(task) for task in list(tasks)[:MOST_TASKS]]
 
@@ -75,10 +75,10 @@ def _where(task: asyncio.Task[Any]) -> str:
 
 
 def begin_dead_mans_switch(within_s: float) -> Callable[[], None]:
-    """Have this process end when what this returns is not called for so many seconds of processor time.
+    """Exit this process unless the returned function is called every `within_s` seconds of processor time.
 
-    For what no thread can watch: a call that keeps the lock of the interpreter for ever. The kernel counts,
-    and only while this process works: not while it is stopped, asleep or waits. All stacks are written first.
+    This catches what no thread can detect: a call that holds the interpreter lock forever. The kernel counts
+    only processor time, not time spent stopped, asleep or waiting. All stacks are written first.
     """
     faulthandler.register(signal.SIGPROF, chain=True)
 
@@ -90,13 +90,13 @@ def begin_dead_mans_switch(within_s: float) -> Callable[[], None]:
 
 
 def end_dead_mans_switch() -> None:
-    """Let this process go on however long nobody renews."""
+    """Disable the switch, so that it no longer needs renewing."""
     signal.setitimer(signal.ITIMER_PROF, 0)
     faulthandler.unregister(signal.SIGPROF)
 
 
 def single_errors(error: BaseException | None) -> list[BaseException]:
-    """The errors themselves, out of groups in groups."""
+    """Flatten nested exception groups into their single errors."""
     if error is None:
         return []
     if not isinstance(error, BaseExceptionGroup):

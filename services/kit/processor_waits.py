@@ -1,4 +1,4 @@
-"""How long threads of this process stood in the queue for a processor, as Linux counts it."""
+"""How long threads of this process waited in the run queue, as counted by Linux."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ NANOSECONDS = 1_000_000_000
 
 
 def waited_s(thread: int, tasks: str | Path = TASKS) -> float | None:
-    """Seconds that a thread, by its native id, has waited to run in all; None where nobody counts it."""
+    """Return the total seconds a thread, given by native id, has waited to run; None if not counted."""
     try:
-        # Five times as fast as a file object, for what is read some times a second in every program.
+        # Five times as fast as a file object; every process reads this several times a second.
         file = os.open(f"{tasks}/{thread}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
@@ -28,10 +28,11 @@ def waited_s(thread: int, tasks: str | Path = TASKS) -> float | None:
 
 
 class MachineTime:
-    """Tells, stretch by stretch, how much of the time a thread was kept from its work by the machine alone.
+    """Measures, interval by interval, how long only the machine kept a thread from its work.
 
-    That is: it waited for a processor; another thread of the process did, which may have held the lock of the
-    interpreter; or the whole process was stopped. To be asked by a thread other than the one in question.
+    That is the case if the thread waited for a processor, if another thread waited that may have held the
+    interpreter lock, or if the whole process was stopped. Must be called from a thread other than the
+    measured one.
     """
 
     def __init__(self, thread: int, tasks: str | Path = TASKS) -> None:
@@ -43,17 +44,17 @@ class MachineTime:
         self._processor_s = 0.0
 
     def begin(self) -> None:
-        """The next stretch begins now. Costs two small reads."""
+        """Start the next interval. Costs two small reads."""
         self._own = threading.get_native_id()
         self._waited = self._read([self._thread])
         self._asker_waited = waited_s(self._own, self._tasks) or 0.0
         self._processor_s = time.process_time()
 
     def taken_s(self, late_s: float) -> float:
-        """Seconds that the machine has taken since the stretch began; the next stretch begins.
+        """Return the seconds taken by the machine in this interval, and start the next one.
 
-        `late_s`: how much later than it wanted the asking thread is here. What of that is neither a wait for
-        a processor nor work of this process was spent stopped or asleep, machine and all.
+        `late_s` is how much later than intended the calling thread runs. The part of it that is neither
+        waiting for a processor nor work of this process was spent stopped or asleep.
         """
         before, asker_before, processor_before = self._waited, self._asker_waited, self._processor_s
         self.begin()
@@ -61,7 +62,7 @@ class MachineTime:
         self._waited = self._read(self._all())
         grown = {thread: s - before[thread] for thread, s in self._waited.items() if thread in before}
         mine = grown.pop(self._thread, 0.0)
-        # Who waits for a processor with the lock in hand looks like one who is stopped: not both are added.
+        # A thread waiting for a processor while holding the lock looks like a stop; do not add both.
         return max(mine + max(grown.values(), default=0.0), stopped, 0.0)
 
     def _read(self, threads: list[int]) -> dict[int, float]:

@@ -1,4 +1,4 @@
-"""Waiting for a descriptor: a socket, a pipe, or a process known by one."""
+"""Waiting for a descriptor: a socket, a pipe, or a process (pidfd)."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import asyncio
 
 
 async def readable(descriptor: int, within_s: float) -> bool:
-    """Wait until there is something to read from a descriptor, or its other end is closed.
+    """Wait until a descriptor has something to read, or its other end is closed.
 
     Args:
         descriptor: Of a pipe, a socket, or a process (`os.pidfd_open`: readable once it has ended).
-        within_s: For so many seconds at most.
+        within_s: Maximum wait in seconds.
 
     Returns:
-        Whether there is; False after that time. The descriptor stays open.
+        Whether it is readable; False after the maximum wait. The descriptor stays open.
     """
     loop, found = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(descriptor, found.set)

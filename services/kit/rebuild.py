@@ -1,4 +1,4 @@
-"""What a database that is made again from the log cannot have: what the log has let go of meanwhile."""
+"""Reports what a database rebuilt from the log lacks, because the log no longer holds it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ log = structlog.get_logger()
 
 
 class Rebuild:
-    """Why the database of a service begins at nothing, and what it will lack."""
+    """Why a service's database starts empty, and what it will lack."""
 
     def __init__(self, owner: str, damaged: str) -> None:
-        """`damaged` is what was wrong with the file that was there before; empty for nothing."""
+        """`damaged` says what was wrong with the previous file; empty if nothing was."""
         self._owner = owner
         self._damaged = damaged
         self._lost: dict[str, int] = {}
@@ -29,9 +29,9 @@ class Rebuild:
     async def look(
         self, journal: JetStreamLog, database: Database, snapshot: Snapshot, streams: Iterable[str]
     ) -> None:
-        """Tell of each stream that is to be read from its beginning, and has none of its beginning any more.
+        """Warn about each stream that must be read from its beginning but no longer has it.
 
-        CONTROL is kept for ever, in the broker or the archive: a hole there is refused by who reads it.
+        CONTROL is kept forever, in the broker or the archive; its readers refuse a gap.
         """
         known: Mapping[str, int] = await database.read(snapshot.positions)
         others = await database.read(snapshot.others)
@@ -48,37 +48,37 @@ class Rebuild:
 
     def _tell_fold(self, stored: int, mine: int) -> None:
         self._refolds = (
-            f"; it is rebuilt from the log: the database holds version {stored} of the fold, this is {mine}"
+            f"; it is rebuilt from the log: the database holds fold version {stored}, this release has {mine}"
         )
         advice = (
-            "another release wrote it: the state is made again from the log, and what that release stored "
+            "another release wrote it: the state is rebuilt from the log, and what that release stored "
             "stays for it"
         )
         log.info("database.other_fold", owner=self._owner, stored=stored, mine=mine, advice=advice)
 
     def _tell(self, stream: str, gone: int, since: str) -> None:
         advice = (
-            f"{stream} holds nothing from before {since}: what this database had of it cannot be made again. "
-            "Where the file was damaged, it was kept under another name"
+            f"{stream} holds nothing from before {since}: what this database had of it cannot be rebuilt. "
+            "If the file was damaged, it was kept under another name"
         )
         log.warning("database.begins_late", owner=self._owner, stream=stream, messages=gone, advice=advice)
 
     def wait(self) -> str:
-        """What is said of it until the log is folded."""
+        """Return an addition to the starting message, shown until the log is folded."""
         if self._damaged:
-            return f"; the database was damaged ({self._damaged}) and is made again"
+            return f"; the database was damaged ({self._damaged}) and is being rebuilt"
         return self._refolds
 
     def readings(self) -> Iterable[Reading]:
-        """What operators see of it."""
+        """Prometheus readings of the rebuild."""
         damaged = float(bool(self._damaged))
         yield Reading(
-            "database_damaged", "1 where the file was found damaged at this start", (), {(): damaged}
+            "database_damaged", "1 if the file was found damaged at this start", (), {(): damaged}
         )
         lost = {(stream,): float(count) for stream, count in self._lost.items()}
         yield Reading(
             "database_lost_messages",
-            "Messages that were removed from a stream before the database was made again",
+            "Messages that were removed from a stream before the database was rebuilt",
             ("stream",),
             lost,
         )

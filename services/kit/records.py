@@ -1,4 +1,4 @@
-"""From a message of the log to the record that is folded."""
+"""Decodes log messages into the records that are folded."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from services.kit.log import Stored
 
 
 def read_event(message: Stored, stream: str = subjects.CONTROL) -> Recorded:
-    """An event of CONTROL; see `codec.read` for what happens to a message that is none."""
+    """Decode an event of CONTROL. See `codec.read` for messages that are not events."""
     return codec.read(message.subject, message.body, message.position, stream)

@@ -1,4 +1,4 @@
-"""Time on this host that goes on while it is suspended, and that nobody can set."""
+"""Time on this host that continues during suspend and cannot be set."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import time
 
 
 def since_boot() -> float:
-    """Seconds since this host started, those that it slept included."""
+    """Return the seconds since this host booted, including time asleep."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -1,4 +1,4 @@
-"""Spans of OpenTelemetry; imported only where somebody exports them."""
+"""OpenTelemetry spans. Imported only if spans are exported."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ _context = TraceContextTextMapPropagator()
 
 
 class Span:
-    """Something that takes time."""
+    """A timed operation."""
 
     def __init__(self, span: OpenSpan) -> None:
         self._span = span
         where = span.get_span_context()
         self.header = f"00-{where.trace_id:032x}-{where.span_id:016x}-{int(where.trace_flags):02x}"
-        """What those must be told who work on for it."""
+        """The header to pass on to those who work on behalf of this span."""
 
     def name(self, name: str) -> None:
-        """It turned out to be this."""
+        """Rename the span."""
         self._span.update_name(name)
 
     def end(self, problem: str = "", **attributes: Value) -> None:
-        """It is over; `problem` says what went wrong."""
+        """End the span; `problem` says what went wrong."""
         self._span.set_attributes(attributes)
         if problem:
             self._span.set_status(Status(StatusCode.ERROR, problem))
@@ -50,7 +50,7 @@ class Span:
 
 
 class Tracer:
-    """The spans of one program, sent in the background to where the OTEL_* variables say."""
+    """The spans of one program, sent in the background as the OTEL_* variables say."""
 
     def __init__(self, program: str) -> None:
         own: Mapping[str, Value] = {"service.namespace": "steadfast", "service.name": program}
@@ -61,10 +61,10 @@ class Tracer:
         self._tracer = self._provider.get_tracer("steadfast")
 
     def begin(self, name: str, within: str = "", *, kind: Kind = "inside", **attributes: Value) -> Span:
-        """A span that begins now, within the one whose header is given; a trace of its own without."""
+        """Begin a span, within the one whose header is given, or as a new trace."""
         context = _context.extract({HEADER: within})
         return Span(self._tracer.start_span(name, context=context, kind=KINDS[kind], attributes=attributes))
 
     def flush(self) -> None:
-        """Send what was not sent yet; tries for two seconds."""
+        """Send pending spans; tries for two seconds."""
         self._provider.force_flush(FLUSH_MS)

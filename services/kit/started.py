@@ -1,8 +1,8 @@
-"""Processes that outlive whoever started them, each known by a folder.
+"""Processes that outlive the process that started them, each identified by a folder.
 
-A process is told from another one of the same number by when it began, and after a start of the machine by
-that start. A worker holds a lock in its home, which names it: so one is found of which nothing was noted,
-because whoever started it was killed at that moment.
+A process is told apart from a later one with the same pid by its start time, and across reboots by the boot
+id. A worker also holds a lock in its home that names its pid, so it is found even if its starter was killed
+before it could record the process.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ class Started(msgspec.Struct, frozen=True):
 
     pid: int
     began: str
-    """When, in the kernel's ticks since the machine was started."""
+    """Start time, in kernel ticks since boot."""
     boot: str
-    """Of the machine: numbers of processes are given out anew after a start."""
+    """Boot id of the machine; pids are reused after a reboot."""
 
 
 def note(folder: Path, pid: int) -> None:
-    """Keep that a process was started for a folder; raises OSError."""
+    """Record the process started for a folder. Raises OSError."""
     write_whole(folder / FILE, msgspec.json.encode(Started(pid, _began(pid), _boot())))
 
 
 def noted(folder: Path) -> int:
-    """The number of the process that was started last for a folder; 0 for none."""
+    """Return the pid of the process last started for a folder; 0 if there is none."""
     try:
         return msgspec.json.decode((folder / FILE).read_bytes(), type=Started).pid
     except (OSError, msgspec.MsgspecError):
@@ -46,7 +46,7 @@ def noted(folder: Path) -> int:
 
 
 def running(folder: Path) -> int:
-    """The number of the process that runs for a folder; 0 where none does."""
+    """Return the pid of the process running for a folder; 0 if none is."""
     try:
         started = msgspec.json.decode((folder / FILE).read_bytes(), type=Started)
     except (OSError, msgspec.MsgspecError):
@@ -56,7 +56,7 @@ def running(folder: Path) -> int:
 
 
 def left_by(folder: Path) -> list[int]:
-    """Processes that were started for something in a folder: a killed worker leaves scripts behind."""
+    """Return the processes started for something in a folder: a killed worker leaves scripts behind."""
     return [
         int(path.name)
         for path in Path("/proc").glob("[0-9]*")
@@ -82,10 +82,10 @@ def _speaks_of(process: Path, folder: Path) -> bool:
 
 
 def _began(pid: int) -> str:
-    """Empty for one that is gone, or a zombie."""
+    """Return a process's start time; empty if it is gone or a zombie."""
     return str(host_processes.started(pid) or "")
 
 
 def _boot() -> str:
-    """Another one after each start of the machine."""
+    """Return the boot id, which changes with each boot."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -1,4 +1,4 @@
-"""Whether a task's checkpoint storage takes what it is given, tried before the task starts."""
+"""Tests whether a task's checkpoint storage works, before the task starts."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ CONTENT = b"steadfast"
 
 
 class StorageRefused(Exception):
-    """The storage cannot be written, read or cleaned; the text says where, as whom and why."""
+    """The storage cannot be written, read or cleaned up. The text says where, as whom and why."""
 
 
 def probe(storage: Mapping[str, Any], roots: Roots) -> None:
     """Write, read and delete a small file.
 
-    What only a script may reach is left to it: other types, and directories outside of the storage roots.
+    Storage that only a script may reach is not tested: other types, and directories outside the storage
+    roots.
     """
     kind = storage["type"]
     try:
@@ -40,7 +41,7 @@ def probe(storage: Mapping[str, Any], roots: Roots) -> None:
 
 
 def describe(storage: Mapping[str, Any]) -> str:
-    """A storage in words, without secrets."""
+    """Describe a storage without revealing secrets."""
     if storage["type"] == "s3":
         where = storage.get("endpoint_url") or "AWS"
         return f"s3://{storage['bucket']}/{storage.get('prefix') or ''} at {where}"
@@ -58,13 +59,13 @@ def _who() -> str:
 def _probe_directory(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if not gives_back(folder, CONTENT):
-        raise StorageRefused(f"{folder} does not hold what was written to it")
+        raise StorageRefused(f"{folder} does not return what was written to it")
 
 
 def gives_back(folder: Path, content: bytes) -> bool:
-    """Whether a small file in a directory holds what is written to it; raises OSError. Leaves nothing there.
+    """Whether a small file in a directory can be written and read back. Raises OSError.
 
-    Whatever the path leads to later, by a link that somebody changes, it is one directory that is tried.
+    Leaves nothing behind. The directory is opened once, so a link changed meanwhile cannot redirect the test.
     """
     place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     name = f".probe-{uuid.uuid4().hex}"
@@ -87,7 +88,7 @@ def _probe_s3(storage: Mapping[str, Any]) -> None:
     answer = client.get_object(storage["bucket"], name)
     try:
         if answer.read() != CONTENT:
-            raise StorageRefused(f"{name} does not hold what was written to it")
+            raise StorageRefused(f"{name} does not return what was written to it")
     finally:
         answer.close()
         answer.release_conn()

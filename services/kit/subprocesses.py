@@ -1,4 +1,4 @@
-"""Starting programs from a task that may be cancelled at any moment."""
+"""Starts programs from tasks that may be cancelled at any moment."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 
 async def start(*command: str, **options: Any) -> asyncio.subprocess.Process:
-    """As `asyncio.create_subprocess_exec`; cancelled meanwhile, the program is killed before this ends.
+    """Like `asyncio.create_subprocess_exec`, but if cancelled, kills the program before returning.
 
-    That one hangs where it is cancelled before the pipes of the program are connected, as it then waits for
-    pipes that nobody closes (Python 3.11 to 3.13).
+    The original hangs if it is cancelled before the program's pipes are connected, because it then waits for
+    pipes that are never closed (Python 3.11 to 3.13).
 
-    Raises OSError where the program cannot be started.
+    Raises OSError if the program cannot be started.
 
     Example:
         `process = await start("sinfo", "--json", stdout=asyncio.subprocess.PIPE)`
@@ -24,7 +24,7 @@ async def start(*command: str, **options: Any) -> asyncio.subprocess.Process:
     except asyncio.CancelledError:
         with contextlib.suppress(OSError):
             process = await begun
-            # Kills it, and closes our ends of its pipes: what it has started may keep the others open.
+            # Kills it and closes our ends of its pipes; its own children may keep the other ends open.
             process._transport.close()  # type: ignore[attr-defined]
             await process.wait()
         raise

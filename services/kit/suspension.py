@@ -1,7 +1,7 @@
-"""Whether this process has just been stopped for a while, or its machine asleep.
+"""Detects that this process was stopped for a while, or that its machine was asleep.
 
-What arrived meanwhile is read at once when it goes on. Whoever sent a command may have been told long since
-that nobody answers: obeyed now, it would undo what was asked for since.
+Messages that arrived meanwhile are all read at once on resuming. Their senders may have timed out long ago,
+and obeying an old command now could undo later requests.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from collections.abc import Callable
 
 TICK_S = 0.5
 OVERSLEPT_S = 5.0
-"""Half of what an asker waits: what has waited for less may still be answered in time."""
+"""Half of the time that a caller waits: a request that waited for less may still be answered in time."""
 SETTLE_S = 1.0
-"""For so long after that, what is read may be from before."""
+"""Seconds after resuming during which messages may still be old."""
 
 
 def _clock() -> float:
-    """Seconds, those included in which the machine was asleep, where the system counts them."""
+    """Return seconds including time asleep, if the system counts it."""
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if clock is None else time.clock_gettime(clock)
 
 
 class Awake:
-    """Notices that its event loop did not run for long."""
+    """Detects that its event loop did not run for long."""
 
     def __init__(self, clock: Callable[[], float] = _clock) -> None:
         self._clock = clock
@@ -32,13 +32,13 @@ class Awake:
         self._old_until = self._seen
 
     async def run(self) -> None:
-        """Look at the clock again and again, until cancelled."""
+        """Check the clock periodically until cancelled."""
         while True:
             await asyncio.sleep(TICK_S)
             self.overslept()
 
     def overslept(self) -> bool:
-        """Whether what is read now may have waited for long."""
+        """Whether messages read now may have waited for long."""
         now = self._clock()
         if now - self._seen > OVERSLEPT_S:
             self._old_until = now + SETTLE_S

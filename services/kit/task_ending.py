@@ -1,7 +1,7 @@
-"""Tasks that are to end, and do.
+"""Ends tasks reliably.
 
-One cancellation is not enough: in Python 3.11 `asyncio.wait_for` swallows one that comes at the same moment
-as what it waits for. We do not use it, but libraries do.
+One cancellation is not enough: in Python 3.11, `asyncio.wait_for` swallows one that arrives together with the
+result it waits for. We do not use `wait_for`, but libraries do.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import asyncio
 from typing import Any
 
 AGAIN_S = 2.0
-"""What a task may take to let go of what it holds, before it is cancelled once more."""
+"""Seconds a task may take to clean up before it is cancelled again."""
 _ENDING: set[asyncio.Future[Any]] = set()
 
 
 async def end(*works: asyncio.Future[Any]) -> None:
-    """Cancel them, and wait until they have ended, however they do."""
+    """Cancel futures and wait until they have ended, in whatever way."""
     left = [work for work in works if not work.done()]
     try:
         while left:
@@ -29,11 +29,13 @@ async def end(*works: asyncio.Future[Any]) -> None:
 
 
 def go_on_unless_ended() -> None:
-    """For a loop around what may swallow a cancellation, in each of its rounds.
+    """Check for a swallowed cancellation.
+
+    Call it in every iteration of a loop around calls that may swallow one.
 
     Raises:
-        asyncio.CancelledError: This task was cancelled, and what it waited for has swallowed that. A task
-            group that ends cancels its tasks once, and would wait for this one for ever.
+        asyncio.CancelledError: This task was cancelled, and the call it waited for swallowed that. A task
+            group cancels its tasks only once when it ends, and would wait for this task forever.
     """
     task = asyncio.current_task()
     if task is not None and task.cancelling():
@@ -41,14 +43,14 @@ def go_on_unless_ended() -> None:
 
 
 def end_soon(*works: asyncio.Future[Any]) -> None:
-    """The same, without waiting for it."""
+    """Like `end`, but without waiting."""
     for work in works:
-        # Now, and not when the loop comes to it.
+        # Cancel now rather than when the loop runs `end`.
         work.cancel()
     keep(asyncio.ensure_future(end(*works)))
 
 
 def keep(work: asyncio.Future[Any]) -> None:
-    """Hold on to work that nobody waits for: the loop itself does not."""
+    """Keep a reference to a future that nobody awaits, because the event loop keeps none."""
     _ENDING.add(work)
     work.add_done_callback(_ENDING.discard)

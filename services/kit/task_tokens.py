@@ -1,7 +1,7 @@
-"""What a task shows to the gateway: a token that the scheduler makes, and tells the workers of the run alone.
+"""Tokens by which tasks authenticate to the gateway. The scheduler issues them to the run's workers only.
 
-It names the run and nobody: whose a run is, and whether it goes on, the gateway sees in the log. Scheduler
-and gateway have the key. Workers have none, so a worker has tokens of what was placed on it, and no others.
+A token names the run but no user: the owner of the run, and whether it is still active, are in the log. Only
+scheduler and gateway have the key, so a worker has tokens only for runs placed on it.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ PREFIX = "task"
 
 
 class TaskToken(msgspec.Struct, frozen=True):
-    """What a token says."""
+    """The contents of a token."""
 
     allocation: str
 
 
 class BadTaskToken(Exception):
-    """A token is not ours or was tampered with."""
+    """A token was not issued by this cluster or was tampered with."""
 
 
 def issue(key: bytes, allocation_id: str) -> str:
-    """The token of one run of a task; the same at every time, and on all its nodes."""
+    """Return the token of a run. It is always the same, on all nodes of the run."""
     body = msgspec.json.encode(TaskToken(allocation_id))
     return f"{PREFIX}.{base64url.encode(body)}.{base64url.encode(_signature(key, body))}"
 
 
 def is_task_token(token: str) -> bool:
-    """Whether a token claims to be a task's."""
+    """Whether a token claims to be a task token."""
     return token.startswith(f"{PREFIX}.")
 
 
 def read(key: bytes, token: str) -> TaskToken:
-    """What a token says; raises `BadTaskToken`. Whether the run is still there is for the caller to see."""
+    """Decode and verify a token. Raises `BadTaskToken`. The caller must check that the run still exists."""
     try:
         _, body, signature = token.split(".")
         said = base64url.decode(body)
@@ -53,7 +53,7 @@ def read(key: bytes, token: str) -> TaskToken:
 
 
 def key_from(path: Path | None) -> bytes | None:
-    """The key in a file; None where none is named. Raises `BadSettings`."""
+    """Read the key from a file; None if there is no path. Raises `BadSettings`."""
     if path is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""A harness for a service's rules: given these events, expect those."""
+"""A test harness for a service's rules: given some events, check which events follow."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from services.kit.rules import Call, Key, Rules, Ruling, every_key, record_types
 
 
 class Fold:
-    """Folds events through a service's rules, and its own decisions after them, without any I/O."""
+    """Folds events, and the decisions that follow from them, through a service's rules without any I/O."""
 
     def __init__(self, rules: Rules[Any]) -> None:
         self.rules = rules
@@ -21,7 +21,7 @@ class Fold:
         self._touched: dict[Key, None] = dict.fromkeys(every_key(self.state))
 
     def given(self, *events: Any, stream: str = "CONTROL") -> Fold:
-        """Fold events that somebody else stated, or that were decided earlier."""
+        """Fold events that another service stated or that were decided earlier."""
         for event in events:
             self._position += 1
             recorded = Recorded(self._position, event, f"e{self._position}", "test", self.now, "", stream)
@@ -29,7 +29,10 @@ class Fold:
         return self
 
     def _evolve(self, recorded: Recorded) -> list[Key]:
-        """Fold one event; fails where a record is replaced that is not named: it would not be saved."""
+        """Fold one event.
+
+        Fails if it replaces a record without naming it, because that would not be saved.
+        """
         before = {name: dict(getattr(self.state, name)) for name in self._tables}
         keys = list(self.rules.evolve(self.state, recorded))
         named = set(keys)
@@ -38,11 +41,11 @@ class Fold:
             changed = [k for k in {**old, **new} if old.get(k) is not new.get(k) and old.get(k) != new.get(k)]
             unnamed = [key for key in changed if (name, key) not in named]
             if unnamed:
-                raise AssertionError(f"{recorded.event} changes {name} {unnamed}, and does not say so")
+                raise AssertionError(f"{recorded.event} changes {name} {unnamed}: not named by evolve")
         return keys
 
     def decide(self) -> list[Any]:
-        """React until the state is at rest, folding each decision back; returns what was decided."""
+        """React until nothing is left to decide, folding each decision back. Returns the decisions."""
         decided: list[Any] = []
         while self._touched:
             key = next(iter(self._touched))
@@ -55,16 +58,16 @@ class Fold:
         return decided
 
     def rule(self, command: Any) -> Ruling:
-        """Rule on a command and fold what it leads to; raises `Refused`."""
+        """Decide a command and fold its events. Raises `Refused`."""
         call = Call(f"c{self._position}", self.now)
-        # Whether this user may ask for it is tried by itself: here rules are tried.
+        # Skip the permission check, which has its own tests.
         rule = self.rules.commands[type(command)]
         ruling: Ruling = getattr(rule, "__wrapped__", rule)(self.state, command, call)
         self.given(*ruling.events)
         return ruling
 
     def pass_time(self, seconds: float) -> list[Any]:
-        """Let the clock move; returns the facts about due times, folded."""
+        """Advance the clock. Returns the folded facts about due times."""
         self.now += seconds
         due = self.rules.due(self.state)
         late = due is not None and due <= self.now

@@ -1,7 +1,7 @@
-"""What a trace leaves beside the messages: the header that it travels in, and which span came with what.
+"""Tracing beside the messages: the header that carries a trace, and the span of each recent message.
 
-The header `traceparent` (W3C Trace Context) stands beside a message, never in it: what is folded cannot
-depend on it.
+The header `traceparent` (W3C Trace Context) is sent beside a message, never in it, so the fold cannot depend
+on it.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from services.kit.log import Stored
 
 HEADER = "traceparent"
 CURRENT: ContextVar[str] = ContextVar(HEADER, default="")
-"""The span that the running task works in, as the header writes it; empty outside of traces."""
+"""The span of the running task, in header format; empty outside of traces."""
 REMEMBERED = 20_000
 
 
 class Trail:
-    """Which span events and commands came in, by their ids; what is oldest is forgotten.
+    """The spans of recent events and commands, by id. The oldest are forgotten.
 
-    What a decider answers first about a run belongs to the span that asked for that run: of several that it
-    read together, the cause of its decision names only the last. What follows belongs to that of its cause.
+    The first decision about a run belongs to the span that requested the run, because the cause of a decision
+    names only the last of several events read together. Later decisions belong to the span of their cause.
     """
 
     def __init__(self) -> None:
         self._spans: OrderedDict[str, str] = OrderedDict()
 
     def put(self, id: str, span: str) -> None:
-        """An event or command came in a span."""
+        """Record the span of an event or command."""
         if span:
             self._spans.setdefault(id, span)
             if len(self._spans) > REMEMBERED:
                 self._spans.popitem(last=False)
 
     def note(self, messages: Sequence[Stored], events: Sequence[Recorded]) -> None:
-        """Events were read."""
+        """Record the spans of events that were read."""
         for message, recorded in zip(messages, events, strict=True):
             if message.trace:
                 self.put(recorded.id, message.trace)
@@ -45,7 +45,7 @@ class Trail:
                     self.put(_run_of(recorded.event), message.trace)
 
     def behind(self, event: object, cause: str) -> str:
-        """The span that led to an event; empty for none."""
+        """Return the span that led to an event; empty if there is none."""
         run = _run_of(event)
         if first := self._spans.get(run):
             self._spans[run] = ""

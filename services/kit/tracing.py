@@ -1,6 +1,6 @@
-"""Traces by OpenTelemetry, from a person's request to the first line that a script writes.
+"""OpenTelemetry traces, from a user's request to the first line that a script writes.
 
-They are off, and free, unless the standard OTEL_* variables name an exporter.
+Tracing is off and costs nothing unless the standard OTEL_* variables name an exporter.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"
 
 
 def configure(program: str, environment: Mapping[str, str]) -> Tracer | None:
-    """The tracer that OTEL_* variables ask for; None when they do not. Raises `BadSettings`."""
+    """Return the tracer that the OTEL_* variables ask for, or None. Raises `BadSettings`."""
     named = environment.get("OTEL_TRACES_EXPORTER", "")
     disabled = environment.get("OTEL_SDK_DISABLED", "").lower() == "true" or named == "none"
     if disabled or not (named or any(environment.get(name) for name in ENDPOINTS)):

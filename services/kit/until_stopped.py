@@ -1,4 +1,4 @@
-"""How the process of a service begins and ends."""
+"""Start and end of a service process."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from services.kit.spans import Tracer
 
 STOP_PATIENCE_S = 10.0
-"""What a service may take to end by itself when it is told to."""
+"""Seconds that a service may take to exit after it was told to."""
 Settings = TypeVar("Settings", bound=ServiceSettings)
 Work = Callable[[Any, "Tracer | None"], Coroutine[Any, Any, None]]
-"""What a service does, given its settings, until it is cancelled."""
+"""The main coroutine of a service, given its settings. Runs until it is cancelled."""
 
 log = structlog.get_logger()
 
@@ -29,7 +29,7 @@ log = structlog.get_logger()
 def run_until_stopped(owner: str, kind: type[Settings], serve: Work) -> None:
     """Run a service until SIGTERM or SIGINT, with settings of this kind from the environment.
 
-    Exit status 2 for settings that make no sense.
+    Exits with status 2 if the settings are invalid.
     """
     try:
         settings = load(kind, os.environ)
@@ -41,7 +41,7 @@ def run_until_stopped(owner: str, kind: type[Settings], serve: Work) -> None:
 
 
 async def _until_stopped(serving: Coroutine[Any, Any, None]) -> int:
-    """Exit status."""
+    """Run until stopped and return the exit status."""
     work = asyncio.ensure_future(serving)
     loop = asyncio.get_running_loop()
 
@@ -59,20 +59,20 @@ async def _until_stopped(serving: Coroutine[Any, Any, None]) -> int:
         errors = process.single_errors(failure)
         for error in errors:
             _tell_failure(error)
-        # At once: what may still hold on to the loop must not keep it from being started again.
+        # Exit at once: leftover work on the loop must not delay the restart.
         process.leave(2 if any(isinstance(error, BadSettings) for error in errors) else 1)
     return 0
 
 
 def _tell_failure(error: BaseException) -> None:
     if isinstance(error, BadSettings):
-        # What is wrong stands in the text, and not in the program.
+        # The text says what is wrong; a traceback would not help.
         log.critical("settings.refused", error=str(error))
     else:
         log.critical("service.failed", error=str(error) or repr(error), exc_info=error)
 
 
 def _leave_anyway() -> None:
-    """A cancellation may have got lost on its way; what is not saved is folded again."""
+    """Exit although the cancellation may have been lost; whatever is not saved is folded again."""
     log.warning("service.stopped_anyway", within_s=STOP_PATIENCE_S)
     process.leave(0)

@@ -1,1 +1,1 @@
-"""HTTP as it comes over the wire, whatever is asked: see README.md."""
+"""HTTP on the wire, independent of what is requested; see README.md."""

@@ -1,4 +1,4 @@
-"""What comes in the body of a request: how it is read, and what is said of one that does not fit."""
+"""Reading of request bodies, and the messages about invalid ones."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pydantic import BaseModel, ValidationError
 from det_contracts.problems import invalid
 
 LIMIT_BYTES = 96 << 20
-"""Largest request that brings files, or goes to a task."""
+"""Maximum size of a request that uploads files or goes to a task."""
 MOST_TOLD = 20
-"""Faults of one request that are told."""
+"""Maximum number of faults reported per request."""
 Shape = TypeVar("Shape", bound=BaseModel)
 
 
 def told(problems: Iterable[Mapping[str, Any]], *, skip: int = 0) -> str:
-    """What does not fit in a request, each with its path, whose first `skip` parts tell nothing."""
+    """Describe validation errors with their paths, whose first `skip` parts are omitted."""
     some = list(islice(problems, MOST_TOLD + 1))
     found = [f"{_path(one['loc'][skip:])}: {_said(one)}" for one in some[:MOST_TOLD]]
     return "; ".join([*found, "and more"] if len(some) > MOST_TOLD else found)
@@ -34,7 +34,7 @@ def _path(parts: tuple[int | str, ...]) -> str:
 
 
 def read_body(shape: type[Shape], body: bytes) -> Shape:
-    """The request in a body that may be large; raises `Refused` (400). Takes seconds for 100 MiB."""
+    """Parse a body that may be large. Raises `Refused` (400). Takes seconds for 100 MiB."""
     try:
         return shape.model_validate_json(body)
     except ValidationError as error:

@@ -1,8 +1,8 @@
-"""Connections and their clients' patience: uvicorn bounds the time between requests, and nothing else.
+"""Connection limits and timeouts. uvicorn limits only the time between requests.
 
-A client that sends its header or its body too slowly, or does not read its answer, is cut off; one that is
-slow but goes on is not. There are so many connections in all and from one address; the next is told so.
-What waits for clients has a bound as well, see `unread`.
+A client that sends its header or body too slowly, or does not read its answer, is cut off; a slow client that
+makes progress is not. The number of connections is limited in total and per address, and further ones get an
+error. The data waiting for clients is limited as well, see `unread`.
 """
 
 from __future__ import annotations
@@ -28,27 +28,30 @@ from services.web.upgrades import CHUNK, Headers, as_bytes
 
 LOOK_EVERY_S = 5.0
 HEADER_S = 20.0
-"""How long the header of a request may take."""
+"""Maximum time in seconds for the header of a request."""
 WINDOW_S = 60.0
 LEAST_BYTES = 60 << 10
-"""What must come of a body, or go of an answer, in each window; its last part may be smaller."""
+"""Minimum progress of a body or an answer per window, in bytes; the last part may be smaller."""
 RETRY_S = 10
 
 
 class Connections:
-    """How many there are."""
+    """Counts the open connections."""
 
     def __init__(self, most: int, each: int, unread: int = UNREAD_BYTES) -> None:
-        """In all, and from one address; `unread` bytes may wait for all clients together."""
+        """Set the limits in total and per address.
+
+        `unread` is the limit in bytes of data waiting for all clients.
+        """
         self._most, self._each = most, each
         self.unread = Unread(unread)
         self.total = 0
         self._from: Counter[str] = Counter()
         self.cut = 0
-        """Clients that were cut off."""
+        """Number of clients that were cut off."""
 
     def add(self, address: str) -> Problem | None:
-        """One more; why it is refused, if it is. It counts all the same until it ends."""
+        """Count a connection. Returns a problem if it must be refused; it still counts until it ends."""
         self.total += 1
         self._from[address] += 1
         if self._from[address] > self._each:
@@ -58,14 +61,14 @@ class Connections:
         return None
 
     def readings(self) -> Iterable[Reading]:
-        """For operators."""
+        """Prometheus readings."""
         yield Reading("connections", "Connections to clients", (), {(): self.total})
         yield Reading("connections_cut", "Clients that were cut off as too slow", (), {(): self.cut})
         unread = "Bytes of answers that clients have not taken yet"
         yield Reading("connections_unread_bytes", unread, (), {(): self.unread.total})
 
     def remove(self, address: str) -> None:
-        """One less."""
+        """Count a connection as ended."""
         self.total -= 1
         self._from[address] -= 1
         if not self._from[address]:
@@ -88,14 +91,14 @@ class Patient(H11Protocol):
         self.address = ""
         self._looking: asyncio.TimerHandle | None = None
         self._waits_since: float | None = None
-        """When the header that is awaited or read began."""
+        """When the header being awaited or read began."""
         self._window = (0.0, 0, 0)
-        """When it began, what had been received by then, and what waited to be sent."""
+        """Start of the window, bytes received by then, and bytes then waiting to be sent."""
         self._received = 0
         self.app = _Reachable(self.app, self)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Somebody is there."""
+        """Start counting and watching a new connection."""
         super().connection_made(transport)
         self.address = self.client[0] if self.client else ""
         refusal = self._connections.add(self.address)
@@ -106,7 +109,7 @@ class Patient(H11Protocol):
         self._looking = self.loop.call_later(LOOK_EVERY_S, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nobody is there any more."""
+        """Stop counting and watching a closed connection."""
         if self._looking is not None:
             self._looking.cancel()
             self._looking = None
@@ -115,16 +118,16 @@ class Patient(H11Protocol):
         super().connection_lost(exc)
 
     def take_over(self, headers: Headers) -> Streams:
-        """Agree to leave HTTP, with these headers; what comes and goes from here on is the caller's.
+        """Agree to leave HTTP with these headers. All further bytes belong to the caller.
 
-        The connection counts as one until it ends, and is no longer looked at.
+        The connection still counts until it ends, but is no longer watched.
         """
         if self._looking is not None:
             self._looking.cancel()
         told = as_bytes([("connection", "Upgrade"), *headers])
         agreed = h11.InformationalResponse(status_code=101, headers=told)
         self.transport.write(self.conn.send(agreed) or b"")
-        # For the server its request is over without an answer that it would have to send.
+        # To the server, the request is finished and needs no answer.
         self.cycle.disconnected = True
         reader = asyncio.StreamReader(limit=CHUNK)
         protocol = _Raw(reader, self.connection_lost)
@@ -136,23 +139,23 @@ class Patient(H11Protocol):
         return reader, asyncio.StreamWriter(self.transport, protocol, reader, self.loop)
 
     def break_off(self) -> None:
-        """Close the connection in the midst of an answer: what was sent arrives, and that it is not all."""
+        """Close the connection in the middle of an answer, so that the client notices it is incomplete."""
         self._let_go()
         self.transport.close()
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Tasks decide what they can become."""
+        """Suppress the warning: tasks decide which upgrades they support."""
 
     def shutdown(self) -> None:
-        """Nothing more is taken."""
+        """Stop accepting requests."""
         super().shutdown()
         secured = self.transport.get_extra_info("ssl_object") is not None
         if secured and self.transport.is_closing() and not self.transport.get_write_buffer_size():
-            # With TLS a close waits for the client to agree, who is idle and may never do.
+            # A TLS close waits for the client's agreement, which an idle client may never send.
             self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Something came."""
+        """Handle received bytes."""
         self._received += len(data)
         before = self.cycle
         if self._waits_since is None and self._is_idle():
@@ -163,31 +166,34 @@ class Patient(H11Protocol):
             self._begin_window()
 
     def send_400_response(self, msg: str) -> None:
-        """What came is no HTTP, perhaps in the midst of a request that is being answered."""
+        """Answer bytes that are not HTTP, which may arrive while a request is being answered."""
         try:
             super().send_400_response(msg)
         except h11.LocalProtocolError:
-            # An answer has begun already.
+            # An answer has already begun.
             self.transport.close()
         self._let_go()
 
     def pause_writing(self) -> None:
-        """The client takes less than there is for it; from here on that only becomes less."""
+        """Handle a client that reads more slowly than it is sent to.
+
+        Its unread data only shrinks from here on.
+        """
         super().pause_writing()
         self._begin_window()
         self._connections.unread.waits(self)
 
     def resume_writing(self) -> None:
-        """The client has taken most of it."""
+        """Handle a client that has read most of its data."""
         super().resume_writing()
         self._connections.unread.goes_on(self)
 
     def left(self) -> int:
-        """Bytes that wait for the client."""
+        """Number of bytes waiting for the client."""
         return self.transport.get_write_buffer_size()
 
     def give_up(self) -> None:
-        """Close the connection now, whatever is left."""
+        """Close the connection at once, whatever is left to send."""
         self._connections.cut += 1
         self.transport.abort()
 
@@ -195,7 +201,7 @@ class Patient(H11Protocol):
         return self.cycle is None or (self.cycle.response_complete and not self._sends_on())
 
     def _sends_on(self) -> bool:
-        """Whether the body of the last request still comes, answered or not."""
+        """Whether the body of the last request is still arriving, answered or not."""
         return self.conn.their_state is h11.SEND_BODY
 
     def _begin_window(self) -> None:
@@ -204,7 +210,7 @@ class Patient(H11Protocol):
     def _look(self) -> None:
         self._looking = self.loop.call_later(LOOK_EVERY_S, self._look)
         if self.transport.is_closing():
-            # What is left to be sent is for somebody who does not take it.
+            # The remaining data is for a client that may not be reading it.
             self._look_at_answer()
         elif self._is_idle():
             if self._waits_since is not None and self.loop.time() - self._waits_since > HEADER_S:
@@ -234,7 +240,7 @@ class Patient(H11Protocol):
             self.give_up()
 
     def _cut(self, why: str) -> None:
-        """Tell the client, if it has not been answered yet, and close the connection."""
+        """Tell the client unless its answer has begun, and close the connection."""
         self._connections.cut += 1
         problem = Problem("unavailable", f"{why}; the connection is closed")
         if self.cycle is None or self._is_idle() or not self.cycle.response_started:
@@ -243,7 +249,7 @@ class Patient(H11Protocol):
         self.transport.close()
 
     def _let_go(self) -> None:
-        """Whoever answers the last request need not go on."""
+        """Tell the handler of the last request that it need not continue."""
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
@@ -260,7 +266,7 @@ class Patient(H11Protocol):
             ):
                 self.transport.write(self.conn.send(event) or b"")
         except h11.LocalProtocolError:
-            # Something is wrong with the request as well.
+            # The request is malformed as well.
             return
 
 
@@ -272,13 +278,13 @@ class _Raw(asyncio.StreamReaderProtocol):
         self._on_lost = on_lost
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nobody is there any more."""
+        """Report the closed connection."""
         super().connection_lost(exc)
         self._on_lost(exc)
 
 
 class _Reachable:
-    """Tells every request of a connection how to take that over."""
+    """Gives every request of a connection the means to take it over."""
 
     def __init__(self, app: Any, connection: Connection) -> None:
         self._app, self._connection = app, connection
@@ -289,7 +295,7 @@ class _Reachable:
 
 
 class _Refusing:
-    """Answers every request of a connection that is too many."""
+    """Answers every request of a connection over the limit."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem

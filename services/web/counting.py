@@ -1,4 +1,4 @@
-"""Counts requests by what they asked for, and how long they waited."""
+"""Counts requests by route and measures their latency."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from services.web.errors import API
 
 
 class Counting:
-    """Tells `measures` of each request: its route, its status, the time until its answer began."""
+    """Records route, status and time to the beginning of the answer for each request."""
 
     def __init__(self, app: ASGIApp, measures: Measures) -> None:
         self._app = app
@@ -51,7 +51,7 @@ class Counting:
 
 
 def route_of(scope: Scope) -> str:
-    """The path as it was declared, which the router leaves in the scope; one name for all that is nowhere."""
+    """Return the declared path that the router left in the scope, or one common name for unknown paths."""
     declared = getattr(scope.get("route"), "path", None)
     if declared is None:
         return "none"

@@ -22,11 +22,11 @@ from services.web.query import FAULT, snake_case
 log = structlog.get_logger()
 API = "/api/v1"
 _TASK_PAGE = re.compile(r"/proxy/[^/~]+(/(?!~)|$)")
-"""Without a ticket: who has one is no person any more."""
+"""Without a ticket; a request with a ticket comes from a task's page, not from a person."""
 
 
 class Meaning(msgspec.Struct, frozen=True):
-    """What a problem's code is called in answers."""
+    """How a problem code appears in answers."""
 
     number: int
     name: str
@@ -60,22 +60,22 @@ _BY_STATUS: dict[int, Code] = {
 
 
 def unauthenticated(message: str) -> Refused:
-    """Nobody, or somebody we do not know, asks."""
+    """Build a refusal for a missing or unknown identity."""
     return Refused(Problem("unauthenticated", message))
 
 
 def forbidden(message: str) -> Refused:
-    """We know who asks, and they may not."""
+    """Build a refusal for a known user without permission."""
     return Refused(Problem("permission_denied", message))
 
 
 def unimplemented(message: str) -> Refused:
-    """We know what is meant and cannot do it."""
+    """Build a refusal for a request that is understood but not supported."""
     return Refused(Problem("unimplemented", message))
 
 
 def body(path: str, problem: Problem) -> dict[str, Any]:
-    """What an error looks like: one shape inside `/api/v1`, a plainer one outside."""
+    """Return an error body: one shape inside `/api/v1`, a plainer one outside."""
     if not path.startswith(API + "/"):
         return {"message": problem.message}
     meaning = MEANINGS[problem.code]
@@ -83,7 +83,7 @@ def body(path: str, problem: Problem) -> dict[str, Any]:
 
 
 def line(problem: Problem) -> dict[str, Any]:
-    """What an error looks like inside a stream that has begun."""
+    """Return an error as it appears inside a stream that has begun."""
     meaning = MEANINGS[problem.code]
     return {
         "error": {
@@ -96,7 +96,7 @@ def line(problem: Problem) -> dict[str, Any]:
 
 
 def response(path: str, problem: Problem, status: int | None = None) -> Response:
-    """A whole error answer; `status` where it is not that of the problem's code."""
+    """Return a complete error response. `status` overrides that of the problem's code."""
     return Response(
         msgspec.json.encode(body(path, problem)),
         status or MEANINGS[problem.code].status,
@@ -105,7 +105,7 @@ def response(path: str, problem: Problem, status: int | None = None) -> Response
 
 
 def install(app: FastAPI) -> None:
-    """Make everything that goes wrong in `app` come out in these shapes."""
+    """Install handlers so that every error in `app` is returned in these shapes."""
     app.exception_handler(Refused)(_refused)
     app.exception_handler(HTTPException)(_http)
     app.exception_handler(RequestValidationError)(_invalid)

@@ -1,4 +1,4 @@
-"""What happens to every request before a route sees it: limits of size and of values, trailing slashes."""
+"""Processing of every request before a route sees it: limits on size and values, trailing slashes."""
 
 from __future__ import annotations
 
@@ -14,35 +14,36 @@ from services.web import errors
 from services.web.bodies import LIMIT_BYTES
 
 PLAIN_LIMIT_BYTES = 4 << 20
-"""Of any other: what is in it becomes a message of the log, and is read by the loop itself."""
+"""Limit for any other request. Its contents become a log message and are parsed on the event loop."""
 STRANGERS_LIMIT_BYTES = 1 << 20
-"""Of whoever is not logged in."""
+"""Limit for clients that are not logged in."""
 DISCARD_BYTES = 256 << 20
-"""What is read of a request that is too large, so that its sender hears so."""
+"""How much of an oversized request is read, so that its sender gets the answer."""
 CREATE_LIMIT_BYTES = LIMIT_BYTES * 4 // 3 + (16 << 20)
-"""For a context the limit holds for what is inside: in JSON, base64 makes it a third larger."""
+"""The limit applies to the contents of a context; as base64 in JSON they are a third larger."""
 CREATE_PATH = f"{errors.API}/experiments"
 EXTERNAL_PATH = f"{CREATE_PATH}/by-external-id/"
 REPORT_LIMIT_BYTES = 12 << 20
-"""A report that is larger as JSON is too large for the broker in any form: told before it is parsed."""
+"""A larger JSON report exceeds the broker's limit in any encoding, so it is refused before parsing."""
 PLAIN_VALUES, REPORT_VALUES = 25_000, 300_000
-"""What is read by the loop itself takes it the longer the more values it holds, however short each is. Those
-of a report are looked at only as numbers."""
+"""Parsing time on the event loop grows with the number of values, however short they are. The values of a
+report are parsed only as numbers."""
 TEXTS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 LARGE_PATHS = re.compile(f"{errors.API}/(commands|notebooks|shells|tensorboards)|/proxy/.*")
 REPORT_PATHS = re.compile(f"{errors.API}/trials/[0-9]+/(training_|validation_)?metrics")
 
 
 LONGEST_BODY_S = 1800.0
-"""For all of a body, however steadily it comes: a large one has one of few places meanwhile."""
+"""Maximum time in seconds for a whole body, however steadily it arrives: a large one occupies one of few
+places."""
 
 
 Stranger = Callable[[Scope], Awaitable[Problem | None]]
-"""Says why nobody is known to send a request, if so."""
+"""Returns why the sender of a request is unknown, or None if the sender is known."""
 
 
 class Framing:
-    """Ignores trailing slashes and content types, and refuses what is too large, with 413."""
+    """Ignores trailing slashes and content types, and refuses oversized requests with 413."""
 
     def __init__(self, app: ASGIApp, stranger: Stranger) -> None:
         self._app = app
@@ -54,7 +55,7 @@ class Framing:
             return
         if len(scope["path"]) > 1:
             scope = {**scope, "path": scope["path"].rstrip("/") or "/"}
-        # Every body is JSON, whatever a client calls it: `curl -d` calls it a form.
+        # Every body is JSON, whatever the client says: `curl -d` declares a form.
         headers = [(name, value) for name, value in scope["headers"] if name != b"content-type"]
         scope = {**scope, "headers": headers}
         limit = _limit(scope["path"])
@@ -66,28 +67,28 @@ class Framing:
                 await self._app(scope, _Counted(receive, limit, scope, self._stranger), send)
                 return
             problem, status = stranger, 401
-        # Read to the end: a client that is still sending would see a broken pipe and not the answer.
+        # Read the rest: a client that is still sending would see a broken pipe instead of the answer.
         await _discard(receive)
         await errors.response(scope["path"], problem, status)(scope, receive, send)
 
 
 class Values:
-    """How many values there are in JSON that comes in parts: at least as many as it says, at most twice."""
+    """Estimates the number of values in streamed JSON: at least the actual number, at most twice that."""
 
     def __init__(self) -> None:
         self.count = 0
         self._open = b""
-        """How a text begins that is not over yet: with its quote, and perhaps half an escape."""
+        """The beginning of an unfinished string: its quote, and perhaps half an escape."""
 
     def take(self, part: bytes) -> None:
-        """The next part."""
+        """Count the values in the next part."""
         outside, quote, inside = TEXTS.sub(b"", self._open + part).partition(b'"')
         self.count += outside.count(b",") + outside.count(b"{") + outside.count(b"[")
         self._open = quote + b"\\" * ((len(inside) - len(inside.rstrip(b"\\"))) % 2)
 
 
 class _Counted:
-    """A body whose size was not announced, or not truly."""
+    """A body whose size was not announced, or announced wrongly."""
 
     def __init__(self, receive: Receive, limit: int, scope: Scope, stranger: Stranger) -> None:
         self._receive = receive
@@ -117,7 +118,7 @@ class _Counted:
 
     async def _next(self) -> Message:
         if self._whole:
-            # What may come yet is that the client has gone.
+            # Only the client's disconnect can still arrive.
             return await self._receive()
         loop = asyncio.get_running_loop()
         self._until = self._until or loop.time() + LONGEST_BODY_S
@@ -142,7 +143,7 @@ def _limit(path: str) -> int:
 
 
 def _most_values(path: str) -> int:
-    """0 where another process reads, or nobody."""
+    """Return the limit; 0 if the body is parsed in another process or not at all."""
     limit = _limit(path)
     return {PLAIN_LIMIT_BYTES: PLAIN_VALUES, REPORT_LIMIT_BYTES: REPORT_VALUES}.get(limit, 0)
 

@@ -1,4 +1,4 @@
-"""How much of each kind of work goes on at the same time, in all and for one user."""
+"""Concurrency limits per kind of work, in total and per user."""
 
 from __future__ import annotations
 
@@ -15,24 +15,27 @@ from services.web.pacing import Pacing
 
 T = TypeVar("T")
 NICER = 5
-"""Of threads whose work others than the one who asked for it must not wait for."""
+"""Niceness of threads whose work must not delay other requests."""
 
 
 class Lane:
-    """Blocking work of one kind in threads of its own, so that no other kind waits for it."""
+    """A thread pool for one kind of blocking work, so that no other kind waits for it."""
 
     def __init__(
         self, what: str, *, threads: int, each: int, waiting: int, each_waiting: int, nicer: int = 0
     ) -> None:
-        """So many threads in all and for each user; how many pieces may wait, in all and of each user.
+        """Set the number of threads in total and per user, and how many jobs may wait, in total and per user.
 
-        Other threads go before these by `nicer`.
+        `nicer` lowers the priority of these threads.
         """
         self.places = Admission(what, at_once=threads, each=each, waiting=waiting, each_waiting=each_waiting)
         self.threads = ThreadPoolExecutor(threads, what.replace(" ", "-"), _go_behind, (nicer,))
 
     async def run(self, who: str, work: Callable[..., T], *given: Any) -> T:
-        """Do it in a thread; raises `Busy`. Who stops waiting does not stop it, and it keeps its place."""
+        """Run work in a thread.
+
+        Raises `Busy`. A cancelled caller does not stop the work, which keeps its place.
+        """
         await self.places.enter(who)
         try:
             future = self.threads.submit(work, *given)
@@ -44,12 +47,12 @@ class Lane:
         return await asyncio.wrap_future(future)
 
     def close(self) -> None:
-        """Take nothing more."""
+        """Stop accepting work."""
         self.threads.shutdown(wait=False, cancel_futures=True)
 
 
 def _go_behind(nicer: int) -> None:
-    """Of this thread alone: to Linux each has a number like a process."""
+    """Lower the priority of this thread only; Linux treats each thread id like a process id."""
     if nicer:
         own = threading.get_native_id()
         os.setpriority(os.PRIO_PROCESS, own, os.getpriority(os.PRIO_PROCESS, own) + nicer)
@@ -61,12 +64,13 @@ def _back_in(loop: asyncio.AbstractEventLoop, work: Callable[..., None], *given:
 
 
 class Limits:
-    """All bounds of one gateway."""
+    """All limits of one gateway."""
 
     def __init__(self, streams: int, streams_each: int, requests_each: int, requests_rate: float) -> None:
-        """`streams`: answers that go on, such as followed logs and open pages, in all and for one user.
+        """Create the limits of a gateway.
 
-        `requests_each`, `requests_rate`: as in `Pacing`.
+        `streams` and `streams_each` limit long-lived answers, such as followed logs and open pages, in total
+        and per user. For `requests_each` and `requests_rate`, see `Pacing`.
         """
         self.pacing = Pacing(requests_each, requests_rate)
         self.streams = Admission(
@@ -84,7 +88,7 @@ class Limits:
         self._lanes = (self.passwords, self.sign_ins, self.probes, self.contexts, self.downloads)
 
     def readings(self) -> Iterable[Reading]:
-        """For operators: places taken and wanted, by kind of work."""
+        """Prometheus readings: places taken and wanted, by kind of work."""
         kinds = [
             self.streams,
             self.uploads,
@@ -94,12 +98,12 @@ class Limits:
         ]
         for name, help, counts in (
             ("places_taken", "Places taken, by kind of work", {(one.what,): one.inside for one in kinds}),
-            ("places_wanted", "Those who wait for one, by kind", {(one.what,): one.queued for one in kinds}),
+            ("places_wanted", "Waiting for a place, by kind", {(one.what,): one.queued for one in kinds}),
         ):
             yield Reading(name, help, ("kind",), counts)
         yield from self.pacing.readings()
 
     def close(self) -> None:
-        """Take nothing more."""
+        """Stop accepting work."""
         for lane in self._lanes:
             lane.close()

@@ -1,7 +1,8 @@
-"""How often somebody may try to log in with a wrong password.
+"""Limits how often a wrong password may be tried.
 
-Three counts, so that no one attacker keeps others out: of an address, of a name at an address, and of a name
-at all addresses from which it has not logged in lately. One address can use up but a part of what a name has.
+There are three counts, so that no single attacker can lock others out: per address, per name and address, and
+per name across all addresses from which it has not recently logged in. One address can use up only part of a
+name's allowance.
 """
 
 from __future__ import annotations
@@ -15,30 +16,30 @@ from services.kit.process_metrics import Reading
 from services.web.proxies import site_of
 
 MOST_KEPT = 50_000
-"""Of each count; those that were not needed for longest are forgotten first."""
+"""Maximum number of entries per count; the least recently used are dropped first."""
 LONGEST_NAME = 128
 
 
 class Tries:
-    """So many at once for each key, and then one more after every so many seconds."""
+    """A token bucket per key: a number of tries at once, then one more every few seconds."""
 
     def __init__(self, at_once: int, every_s: float) -> None:
         self._room_s, self._every_s = at_once * every_s, every_s
         self._used_until: OrderedDict[str, float] = OrderedDict()
 
     def wait_s(self, key: str, now: float) -> float:
-        """How long until another one may be taken; 0 for at once."""
+        """Return the seconds until another try is allowed; 0 if it is allowed now."""
         return max(0.0, self._used(key, now) + self._every_s - self._room_s - now)
 
     def take(self, key: str, now: float) -> None:
-        """Use one up."""
+        """Use up one try."""
         self._used_until[key] = self._used(key, now) + self._every_s
         self._used_until.move_to_end(key)
         while len(self._used_until) > MOST_KEPT:
             self._used_until.popitem(last=False)
 
     def give_back(self, key: str, now: float) -> None:
-        """One was not used after all."""
+        """Return an unused try."""
         used = self._used(key, now) - self._every_s
         if used > now:
             self._used_until[key] = used
@@ -50,18 +51,18 @@ class Tries:
 
 
 class Logins:
-    """Wrong passwords, counted."""
+    """Counts wrong passwords."""
 
     def __init__(self) -> None:
         self._by_address = Tries(24, every_s=3)
         self._by_name = Tries(96, every_s=1)
         self._by_both = Tries(12, every_s=10)
         self._familiar: OrderedDict[str, None] = OrderedDict()
-        """Names at addresses from which they have logged in."""
+        """Combinations of name and address that have logged in before."""
         self.failed = self.limited = 0
 
     def begin(self, name: str, address: str, now: float) -> Attempt:
-        """One more try, which counts until it succeeds; raises `Busy`. `now`: monotonic seconds."""
+        """Begin a try, which counts unless it succeeds. `now` is in monotonic seconds. Raises `Busy`."""
         return self._begin(Attempt(self, name[:LONGEST_NAME], site_of(address)), now)
 
     def _begin(self, attempt: Attempt, now: float) -> Attempt:
@@ -74,30 +75,30 @@ class Logins:
         return attempt
 
     def begin_elsewhere(self, address: str, now: float) -> Attempt:
-        """One more try to sign in with a provider, where only the address is known; raises `Busy`."""
+        """Begin a sign-in with an identity provider, where only the address is known. Raises `Busy`."""
         return self._begin(Attempt(self, "", site_of(address), by_address_alone=True), now)
 
     def counts_of(self, name: str, site: str, both: str) -> list[tuple[Tries, str]]:
-        """What a try of a name from a site counts in."""
+        """Return the counts that apply to a name from a site."""
         found = [(self._by_address, site), (self._by_both, both)]
-        # Whoever tries a name from everywhere must not keep its owner out of their own machine.
+        # Attackers that try a name from everywhere must not lock its owner out of their own machine.
         return found if both in self._familiar else [*found, (self._by_name, name)]
 
     def note_success(self, both: str) -> None:
-        """This name belongs to that address, too."""
+        """Remember that this name has logged in from that address."""
         self._familiar[both] = None
         self._familiar.move_to_end(both)
         while len(self._familiar) > MOST_KEPT:
             self._familiar.popitem(last=False)
 
     def readings(self) -> Iterable[Reading]:
-        """For operators."""
-        yield Reading("logins_failed", "Tries to log in with a wrong password", (), {(): self.failed})
-        yield Reading("logins_limited", "Tries to log in that were put off", (), {(): self.limited})
+        """Prometheus readings."""
+        yield Reading("logins_failed", "Login attempts with a wrong password", (), {(): self.failed})
+        yield Reading("logins_limited", "Login attempts that were delayed", (), {(): self.limited})
 
 
 class Attempt:
-    """One try to log in."""
+    """One login attempt."""
 
     def __init__(self, logins: Logins, name: str, site: str, *, by_address_alone: bool = False) -> None:
         self._logins = logins
@@ -106,15 +107,15 @@ class Attempt:
         self.counts = counts[:1] if by_address_alone else counts
 
     def succeeded(self, now: float) -> None:
-        """It was the right password."""
+        """Record that the password was right."""
         self.forget(now)
         self._logins.note_success(self._both)
 
     def failed(self) -> None:
-        """It was a wrong one."""
+        """Record that the password was wrong."""
         self._logins.failed += 1
 
     def forget(self, now: float) -> None:
-        """The password was not even looked at."""
+        """Undo the attempt, because the password was not even checked."""
         for tries, key in self.counts:
             tries.give_back(key, now)

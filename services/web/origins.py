@@ -1,8 +1,8 @@
-"""Requests that a browser sends for a page of somebody else.
+"""Rejects requests that a browser sends for another site's page.
 
-A page may have its own name lead to this machine (DNS rebinding): then its requests are of the same origin
-for the browser, and only their `Host` tells. Or it sends them across origins with our cookie (CSRF): then
-`Origin` does.
+A page may point its own name at this machine (DNS rebinding). Its requests are then same-origin for the
+browser, and only their `Host` reveals it. Or it sends them cross-origin with our cookie (CSRF); then `Origin`
+reveals it.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from services.web import errors, tickets
 MISDIRECTED = 421
 READING = ("GET", "HEAD", "OPTIONS")
 HEADERS_OF_CLIENTS = ("authorization", "grpc-metadata-x-allocation-token")
-"""No page can send these across origins without asking first, which is not answered here."""
+"""A page cannot send these cross-origin without a preflight request, which is not answered here."""
 _HOST = re.compile(r"(?:\[(?P<v6>[0-9a-f:.]+)\]|(?P<name>[a-z0-9_.-]+))(?::[0-9]{1,5})?", re.IGNORECASE)
 
 
 class Known(Protocol):
-    """How this server is called, as its settings say."""
+    """The names of this server, from its settings."""
 
     @property
     def host(self) -> str:
-        """Address that it listens on."""
+        """The address it listens on."""
 
     @property
     def allowed_hosts(self) -> str:
-        """Its other names, with commas."""
+        """Its other names, separated by commas."""
 
     @property
     def allowed_origins(self) -> str:
-        """Origins whose pages may act for whoever is logged in, with commas."""
+        """Origins whose pages may act for the logged-in user, separated by commas."""
 
 
 class Origins:
-    """Refuses requests for other names than ours, and changes in whose name another site's page asks."""
+    """Refuses requests under foreign host names, and changes requested by another site's page."""
 
     def __init__(self, app: ASGIApp, settings: Known) -> None:
         self._app = app
@@ -70,15 +70,15 @@ class Origins:
         await answer(scope, receive, send)
 
     def _foreign(self, request: Request) -> str | None:
-        """The other site whose page asks for a change; None where none does."""
+        """Return the other site whose page asks for a change, or None."""
         if request.method in READING or any(name in request.headers for name in HEADERS_OF_CLIENTS):
             return None
         if tickets.are_in(request.url.path):
-            # A task's page asks its own task: by what its address holds, and never by a cookie.
+            # A task's page calls its own task, authorised by the ticket in its address and never by a cookie.
             return None
         origin = request.headers.get("origin")
         if origin is None:
-            # Browsers leave it out only for pages of the same origin, and then say that it is so.
+            # Browsers omit it only for same-origin pages, and then Sec-Fetch-Site says so.
             site = request.headers.get("sec-fetch-site", "none")
             return None if site in ("none", "same-origin") else "another site"
         ours = origin.lower() in self._origins or _is_own(origin.lower(), request)
@@ -86,20 +86,20 @@ class Origins:
 
 
 class Names:
-    """What this gateway may be called by."""
+    """The host names under which this gateway may be addressed."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        """Names; `*.example.org` for all below one, `*` for any."""
+        """`*.example.org` matches all names below a domain, `*` matches any."""
         found = [one.lower() for one in names]
         self._any = "*" in found
         self._names = {"localhost", *found}
         self._above = tuple([".localhost", *(one[1:] for one in found if one.startswith("*."))])
 
     def stranger(self, connection: HTTPConnection) -> str | None:
-        """The name that a request calls us by, if it is not ours; None also where none is given."""
+        """Return the host name of a request if it is foreign, else None. No name at all is accepted."""
         hosts = connection.headers.getlist("host")
         if not hosts or self._any:
-            # HTTP/1.0, as probes speak it: no browser does.
+            # HTTP/1.0, as used by probes; browsers always send a host.
             return None
         known = len(hosts) == 1 and self._knows(hosts[0])
         return None if known else ", ".join(hosts)[:200]
@@ -109,12 +109,12 @@ class Names:
         if match is None:
             return False
         name = (match["v6"] or match["name"]).lower().rstrip(".")
-        # A number is no name that somebody could have led elsewhere.
+        # A numeric address cannot be a rebound name.
         return name in self._names or name.endswith(self._above) or parsed(name) is not None
 
 
 def _is_own(origin: str, request: Request) -> bool:
     parts = urlsplit(origin)
-    # Behind a proxy that ends TLS we speak plain HTTP to what is https to the page.
+    # Behind a TLS-terminating proxy, we see plain HTTP while the page sees HTTPS.
     schemes = ("https",) if request.url.scheme == "https" else ("http", "https")
     return parts.scheme in schemes and parts.netloc == request.headers.get("host", "").lower()

@@ -1,4 +1,4 @@
-"""Gives back the place that a request has taken, whatever becomes of it."""
+"""Releases the place of a request, whatever becomes of it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from services.web.pacing import Pacing, Place
 
 PLACE = "steadfast.place"
-"""In the scope: the door takes it once it knows who asks."""
+"""Scope key; the authentication takes the place once it knows the client."""
 
 
 class Paced:
-    """A place is held until the answer begins: streams have a bound of their own."""
+    """Holds a place until the answer begins, because streams have their own limit."""
 
     def __init__(self, app: ASGIApp, pacing: Pacing) -> None:
         self._app = app

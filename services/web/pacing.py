@@ -1,8 +1,8 @@
-"""How many requests one client has in hand, and how fast they come: nobody slows others down.
+"""Limits each client's concurrent requests and request rate, so that no client slows others down.
 
-A client is a user, an API token, the script of one run, or an address where nobody has logged in. Who comes
-faster than their share waits, so that a client that asks one thing after the other never notices; who has too
-many waiting is told to come again.
+A client is a user, an API token, the script of one run, or an address if it is not logged in. Requests above
+the rate are delayed, so a client that sends one request after the other never notices. A client with too many
+waiting requests is told to retry later.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from services.web.logins import Tries
 from services.web.proxies import site_of
 
 WITHIN_S = 10.0
-"""For so long a request waits for its turn; clients wait longer for an answer."""
+"""Maximum time in seconds that a request waits for its turn; clients wait longer for an answer."""
 BURST_S = 10.0
-"""What a client did not use in so many seconds it may use at once."""
+"""Seconds of unused rate that a client may use at once."""
 
 
 class Pacing:
-    """Requests in hand and to come, by client."""
+    """Concurrent and waiting requests by client."""
 
     def __init__(self, each: int, per_second: float) -> None:
-        """Of one client: requests in hand, of which as many again may wait, and requests per second."""
+        """Set the limits per client: concurrent requests (as many again may wait) and requests per second."""
         self.places = Admission(
             "requests in hand",
             at_once=UNLIMITED,
@@ -41,7 +41,7 @@ class Pacing:
         self.refused = 0
 
     async def enter(self, who: str) -> None:
-        """Take a place when it is this client's turn, to be given back by `leave`; raises `Busy`."""
+        """Take a place when it is this client's turn, to be released with `leave`. Raises `Busy`."""
         try:
             await self.places.enter(who)
         except Busy:
@@ -66,29 +66,29 @@ class Pacing:
             await asyncio.sleep(wait_s)
 
     def readings(self) -> Iterable[Reading]:
-        """For operators."""
+        """Prometheus readings."""
         yield Reading("requests_refused", "Requests of clients that had too many", (), {(): self.refused})
 
 
 class Place:
-    """Of one request, once it is known whose it is."""
+    """The place of one request, taken once its client is known."""
 
     def __init__(self, pacing: Pacing) -> None:
         self._pacing = pacing
         self._who: str | None = None
 
     async def take(self, who: str) -> None:
-        """Wait for a client's turn; raises `Busy`."""
+        """Wait for the client's turn. Raises `Busy`."""
         await self._pacing.enter(who)
         self._who = who
 
     def leave(self) -> None:
-        """The answer begins, or there is none; more than once is once."""
+        """Release the place when the answer begins or there will be none. May be called repeatedly."""
         who, self._who = self._who, None
         if who is not None:
             self._pacing.places.leave(who)
 
 
 def stranger_at(address: str) -> str:
-    """The same for who need not say who they are."""
+    """Return the client name of an anonymous request."""
     return f"at {site_of(address)}"

@@ -1,4 +1,4 @@
-"""Where a request comes from: what a proxy says of it counts only if the settings name that proxy."""
+"""Determines where a request comes from. Proxy headers count only from proxies named in the settings."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from services.kit.hosts_named import listed, parsed
 from services.kit.settings import BadSettings
 
 IPV6_SITE = 64
-"""Bits of an IPv6 address that belong to one site: whoever has one address there has all of them."""
+"""Bits of an IPv6 address that identify a site: a host with one address there can use all of them."""
 
 
 class Proxies:
     """The reverse proxies in front of this gateway."""
 
     def __init__(self, text: str) -> None:
-        """Addresses and networks, separated by commas; raises `BadSettings`."""
+        """Parse comma-separated addresses and networks. Raises `BadSettings`."""
         try:
             self._networks = [ipaddress.ip_network(one, strict=False) for one in listed(text)]
         except ValueError as error:
@@ -27,7 +27,7 @@ class Proxies:
         return bool(self._networks)
 
     def address_of(self, connection: HTTPConnection) -> str:
-        """The client's address: the last one in `X-Forwarded-For` that no proxy of ours has."""
+        """Return the client's address: the last one in `X-Forwarded-For` that is not one of our proxies."""
         address = connection.client.host if connection.client is not None else ""
         if not self._has(address):
             return address
@@ -38,7 +38,7 @@ class Proxies:
         return address
 
     def is_encrypted(self, connection: HTTPConnection) -> bool:
-        """Whether the client itself speaks HTTPS, to us or to a proxy of ours."""
+        """Whether the client itself uses HTTPS, to us or to one of our proxies."""
         if connection.url.scheme == "https":
             return True
         behind = connection.client is not None and self._has(connection.client.host)
@@ -50,7 +50,7 @@ class Proxies:
 
 
 def site_of(address: str) -> str:
-    """What is counted as one client: an IPv4 address, or the network of an IPv6 address."""
+    """Return what counts as one client: an IPv4 address, or the network of an IPv6 address."""
     known = parsed(address)
     if not isinstance(known, ipaddress.IPv6Address):
         return address
@@ -60,7 +60,7 @@ def site_of(address: str) -> str:
 
 
 def _forwarded(connection: HTTPConnection) -> list[str]:
-    """The addresses that proxies added, the last one by the nearest; what is no address ends them."""
+    """Return the addresses added by proxies, nearest last, after the last malformed one."""
     found: list[str] = []
     for one in reversed(listed(",".join(connection.headers.getlist("x-forwarded-for")))):
         if parsed(one) is None:

@@ -1,8 +1,8 @@
-"""What may be asked for behind a question mark: models that the framework reads, checks and documents.
+"""Query parameters: models that the framework reads, checks and documents.
 
-A route takes one: `async def users(visit: Asked, query: Asks[Paged])`. As with bodies, names come in
-lowerCamelCase or snake_case, what is unknown passes by, an empty value is none, and of a single value that
-comes several times the last one counts (REST spec, section 1).
+A route takes one: `async def users(visit: Asked, query: Asks[Paged])`. As with bodies, names may be
+lowerCamelCase or snake_case, unknown parameters are ignored, an empty value counts as absent, and the last
+one wins if a single value is repeated (REST spec, section 1).
 """
 
 from __future__ import annotations
@@ -26,37 +26,37 @@ from services.kit.paging import Window
 
 LARGEST = 2**63 - 1
 FAULT = "query"
-"""What faults that are told here are called in lists of them: their text goes behind the parameter's name."""
+"""Error type of faults raised here. Their message follows the parameter's name."""
 _BOOLEANS = {"true": True, "1": True, "": True, "false": False, "0": False}
 _UNSPECIFIED = ("", "UNSPECIFIED", "0")
 _INNER_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _FRACTION = re.compile(r"\.(\d+)")
 _ORDERS = {"": False, "UNSPECIFIED": False, "ASC": False, "DESC": True, "0": False, "1": False, "2": True}
 READ_HERE = ("/api/v1/", "/experiments/", "/resources/")
-"""Paths whose queries are read here; others are passed on as they came."""
+"""Paths whose queries are normalised here; others are passed on unchanged."""
 
 T = TypeVar("T")
 Asks = Annotated[T, Query()]
-"""`Asks[Model]`: what a route takes behind the question mark."""
+"""`Asks[Model]`: a route's query parameters."""
 
 
 NOTHING: Any = Field(default_factory=list)
-"""What a list holds that is not given."""
+"""Default of a list that is not given."""
 
 
 class Asking(BaseModel):
-    """Base of all queries."""
+    """Base class of all queries."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore", frozen=True)
 
 
 def snake_case(name: str) -> str:
-    """A parameter's name as Python has it, of either spelling."""
+    """Return a parameter's Python name, from either spelling."""
     return _INNER_CAPITAL.sub("_", name).lower()
 
 
 def respelled(query: bytes) -> bytes:
-    """A query with all names in lowerCamelCase; values stay as they came."""
+    """Convert all names of a query to lowerCamelCase; values are unchanged."""
     return b"&".join(_respelled(*part.partition(b"=")) for part in query.split(b"&"))
 
 
@@ -66,7 +66,7 @@ def _respelled(name: bytes, equals: bytes, value: bytes) -> bytes:
 
 
 class Spelling:
-    """Brings the names of queries into one spelling before they are read."""
+    """Normalises the spelling of query names before they are read."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -82,7 +82,7 @@ def _fault(message: str) -> NoReturn:
 
 
 def _single(read: Callable[[str], Any], schema: dict[str, Any]) -> Any:
-    """The validator and the schema of a single value, which is not given where it is empty."""
+    """Return validator and schema of a single value. An empty value counts as absent."""
 
     def check(value: Any) -> Any:
         if value == "":
@@ -113,7 +113,7 @@ def _number(text: str) -> float:
 
 
 def _instant(text: str) -> float:
-    # Python reads up to microseconds, the API has nanoseconds.
+    # Python parses microseconds only; the API has nanoseconds.
     trimmed = _FRACTION.sub(lambda m: "." + m[1][:6], text)
     try:
         at = datetime.fromisoformat(trimmed)
@@ -140,9 +140,9 @@ def _order(value: Any) -> bool:
 
 
 def enum_names(name: str, given: Iterable[str], prefix: str, known: Iterable[str]) -> list[str]:
-    """Values without their prefix; "unspecified" counts as not given.
+    """Strip the prefix from enum values. "Unspecified" counts as absent.
 
-    Raises `Refused` for what is not known.
+    Raises `Refused` for unknown values.
     """
     try:
         return _names(given, prefix, tuple(known))
@@ -165,11 +165,11 @@ def _some_integers(values: list[str]) -> list[int]:
 
 Integer = Annotated[int, *_single(_integer, {"type": "integer"})]
 Number = Annotated[float | None, *_single(_number, {"type": "number"})]
-"""Finite."""
+"""A finite number."""
 Instant = Annotated[float | None, *_single(_instant, {"type": "string", "format": "date-time"})]
-"""A time in RFC 3339, as seconds since the epoch."""
+"""An RFC 3339 time, converted to seconds since the epoch."""
 Flag = Annotated[bool, PlainValidator(_flag), WithJsonSchema({"type": "boolean"})]
-"""Given without a value it is true."""
+"""A flag without a value is true."""
 MaybeFlag = Annotated[bool | None, PlainValidator(_flag), WithJsonSchema({"type": "boolean"})]
 Integers = Annotated[
     list[int],
@@ -181,11 +181,11 @@ Order = Annotated[
     PlainValidator(_order),
     WithJsonSchema({"type": "string", "enum": ["ORDER_BY_UNSPECIFIED", "ORDER_BY_ASC", "ORDER_BY_DESC"]}),
 ]
-"""Whether it descends."""
+"""Whether the order is descending."""
 
 
 def names(prefix: str, known: Iterable[str]) -> Any:
-    """Says of a `list[str]` that it holds values of an enum, written with a prefix; it is read without."""
+    """Annotate a `list[str]` as enum values that are written with a prefix and read without it."""
     all = tuple(known)
     items = {"type": "string", "enum": [prefix + one for one in ("UNSPECIFIED", *all)]}
     schema = WithJsonSchema({"type": "array", "items": items})
@@ -193,7 +193,7 @@ def names(prefix: str, known: Iterable[str]) -> Any:
 
 
 def one_of(prefix: str, known: Iterable[str]) -> Any:
-    """Says of a `str` that it is a value of an enum, written with a prefix; it is read without."""
+    """Annotate a `str` as an enum value that is written with a prefix and read without it."""
     all = tuple(known)
 
     def check(value: str) -> str:
@@ -207,7 +207,7 @@ def one_of(prefix: str, known: Iterable[str]) -> Any:
 
 
 class _Both:
-    """Two annotations that go together."""
+    """A validator and a schema as one annotation."""
 
     def __init__(self, check: PlainValidator, schema: WithJsonSchema) -> None:
         self._check, self._schema = check, schema
@@ -220,19 +220,19 @@ class _Both:
 
 
 class Limited(Asking):
-    """How many are asked for."""
+    """How many items are requested."""
 
     limit: Integer = 0
 
 
 class Ordered(Asking):
-    """In which direction."""
+    """The order of the items."""
 
     order_by: Order = False
 
 
 class Paged(Limited, Ordered):
-    """A part of a list."""
+    """A page of a list."""
 
     offset: Integer = 0
 
@@ -243,25 +243,25 @@ class Paged(Limited, Ordered):
 
 
 class Grouped(Asking):
-    """Of one group of metrics, or of all."""
+    """One metric group, or all."""
 
     group: str = ""
 
 
 class Periodic(Asking):
-    """How often a stream may tell what has changed."""
+    """How often a stream may report changes."""
 
     period_seconds: Integer = 0
 
 
 class Followed(Periodic):
-    """Whether to go on until what is asked for is over."""
+    """Whether to continue until the requested thing has ended."""
 
     follow: Flag = False
 
 
 class Users(Asking):
-    """Of certain users, by name or id."""
+    """Restricts a list to certain users, by name or id."""
 
     users: list[str] = NOTHING
     user_ids: Integers = NOTHING

@@ -1,11 +1,11 @@
-"""What h11 makes of bytes that are many small pieces: as few events as it can, and no hints without an end.
+"""Makes h11 read bodies of many small chunks as few events, and limits interim responses.
 
-For each chunk of a body, be it of one byte, h11 makes an event, which costs the loop as much as thousands of
-bytes in one piece: with a few connections, anybody who could reach the gateway took all of its time, and so
-did a task by what it answered. Here the chunks that have come are one event, in requests and in answers.
+h11 creates an event for each chunk of a body, even for one byte, which costs as much as thousands of bytes in
+one piece. A few connections from anyone who could reach the gateway, or a task's response, could thus use up
+the event loop. Here, all chunks that have arrived become one event, in requests and in responses.
 
-h11 has no public place for this: its table of readers is private. What is put there is a reader of its own,
-which does as it did until a chunk is read, and takes along those behind it.
+h11 has no public hook for this: its table of readers is private. The reader installed there behaves like the
+original until a chunk is complete, and then also takes the chunks behind it.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from h11._receivebuffer import ReceiveBuffer
 from h11._util import LocalProtocolError
 
 NEXT_CHUNK = re.compile(rb"\r\n([0-9A-Fa-f]{1,20})(?:;[^\n]*)?[ \t]*\r\n")
-"""The end of a chunk and the size of the next one, in all the ways in which h11 takes them: one that it takes
-and this does not would be slow again."""
+"""The end of a chunk and the size of the next, in every form that h11 accepts: a form missing here would
+still be slow."""
 MOST_SMALL, SMALL_BYTES = 50_000, 16
-"""So many chunks of a body may have piled up that were smaller on average: nobody writes so by accident, and
-taking them apart costs its time as well. Those that came one by one do not count."""
+"""Maximum number of accumulated chunks with a smaller average size. Such bodies are never accidental, and
+splitting them is costly too. Chunks that arrived one by one do not count."""
 MOST_HINTS = 32
-"""Answers such as 103 before the one that counts. A server that sends them without end costs only time."""
+"""Maximum number of interim responses such as 103. A server that sends them endlessly only wastes time."""
 _HINTS = "steadfast_hints"
 
 
 class Gathering(ChunkedReader):
-    """Reads a body in chunks; those that have come whole are one."""
+    """Reads a chunked body, joining the chunks that have arrived completely."""
 
     def __init__(self) -> None:
         super().__init__()
         self._chunks = self._bytes = 0
 
     def __call__(self, buf: ReceiveBuffer) -> h11.Data | h11.EndOfMessage | None:
-        """The next event, or None until more has come; raises as the base class does."""
+        """Return the next event, or None until more data has arrived. Raises like the base class."""
         event = super().__call__(buf)
         if not isinstance(event, h11.Data) or not event.chunk_end:
             return event
@@ -52,14 +52,14 @@ class Gathering(ChunkedReader):
 
 
 def _whole_chunks(buf: ReceiveBuffer) -> list[bytes]:
-    """Take them out of the buffer, from the end of one chunk to the end of another."""
+    """Take the complete chunks from the buffer."""
     found: list[bytes] = []
     data, at = bytes(buf), 0
     while head := NEXT_CHUNK.match(data, at):
         begin = head.end()
         end = begin + int(head[1], 16)
         if end == begin or end > len(data):
-            # The last one, or one that is not here yet.
+            # The last chunk, or one that has not arrived completely.
             break
         found.append(data[begin:end])
         at = end
@@ -68,7 +68,7 @@ def _whole_chunks(buf: ReceiveBuffer) -> list[bytes]:
     return found
 
 
-# It holds readers and, for bodies, tables of them: its declared type tells the two apart nowhere.
+# The table holds readers and, for bodies, tables of readers; its declared type does not distinguish them.
 _READERS: dict[Any, Any] = READERS
 _read_answer = _READERS[h11.SERVER, h11.SEND_RESPONSE]
 
@@ -86,7 +86,7 @@ def _answer(buf: ReceiveBuffer) -> h11.InformationalResponse | h11.Response | No
 
 
 def install() -> None:
-    """From here on every connection of this process is read so."""
+    """Install the readers for every connection of this process."""
     _READERS[h11.SEND_BODY]["chunked"] = Gathering
     for state in (h11.IDLE, h11.SEND_RESPONSE):
         _READERS[h11.SERVER, state] = _answer

@@ -1,4 +1,4 @@
-"""Requests that may be large: what is more than a little lies in a file without a name, and not in memory."""
+"""Request bodies that may be large: beyond a small size they are kept in an unnamed file, not in memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from starlette.requests import Request
 from services.kit.admission import Admission
 
 SMALL_BYTES = 256 << 10
-"""What is read at once, in a thread at most."""
+"""Bodies up to this size are kept in memory."""
 CHUNK_BYTES = 1 << 20
 
 
@@ -26,21 +26,21 @@ class Spooled:
     def __init__(self, key: bytes, about: bytes) -> None:
         self.size = 0
         self.file: BinaryIO | None = None
-        """Where it lies, once it is large."""
+        """The file that holds it, once it is large."""
         self._memory = io.BytesIO()
         self._digest = hmac.new(key, about, hashlib.sha256)
 
     @property
     def small(self) -> bytes | None:
-        """All of it, while it is small."""
+        """The whole body while it is small, else None."""
         return self._memory.getvalue() if self.file is None else None
 
     def digest(self) -> str:
-        """Tells this request from others, to us alone: the key goes into it."""
+        """Return a keyed digest that identifies this request to us only."""
         return self._digest.hexdigest()
 
     def write(self, chunk: bytes) -> None:
-        """Take a part. Blocking."""
+        """Append a part. Blocking."""
         self.size += len(chunk)
         self._digest.update(chunk)
         if self.file is None and self.size > SMALL_BYTES:
@@ -49,16 +49,16 @@ class Spooled:
         (self.file or self._memory).write(chunk)
 
     def close(self) -> None:
-        """Forget it."""
+        """Discard the body."""
         if self.file is not None:
             self.file.close()
 
 
 @asynccontextmanager
 async def spooled(request: Request, key: bytes, uploads: Admission, who: str) -> AsyncIterator[Spooled]:
-    """The whole body of a request. Raises `Busy` where `who` has too many large ones under way in `uploads`.
+    """Read the whole body of a request. Raises `Busy` if `who` has too many large ones in `uploads`.
 
-    `key` goes into its digest.
+    `key` is used for its digest.
     """
     body = Spooled(key, f"{request.method} {request.url.path}\n".encode())
     inside = False
@@ -78,7 +78,7 @@ async def spooled(request: Request, key: bytes, uploads: Admission, who: str) ->
 
 
 async def _in_pieces(request: Request) -> AsyncIterator[bytes]:
-    """What comes, in parts of some size: each costs a thread."""
+    """Yield the body in larger parts, because each one costs a thread."""
     parts, size = list[bytes](), 0
     async for chunk in request.stream():
         parts.append(chunk)

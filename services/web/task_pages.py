@@ -1,7 +1,7 @@
-"""What a task answers, made harmless: whoever wrote it, it is shown under the gateway's own address.
+"""Makes a task's responses safe to serve under the gateway's own address, whoever wrote them.
 
-A browser gives such a page an origin that nobody else has (`Content-Security-Policy: sandbox`): it sees no
-cookie, reads nothing of the web UI or of other tasks, and cannot act for who looks at it.
+The browser gives such a page a unique origin (`Content-Security-Policy: sandbox`): it sees no cookies, cannot
+read the web UI or other tasks, and cannot act on behalf of the viewer.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ NOT_FOR_TASKS = {
     "authorization", "cookie", "grpc-metadata-x-allocation-token", "host", "content-length", "expect",
     "forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "origin", "referer",
 }  # fmt: skip
-"""A task must not see who asks, or it could act in their name."""
+"""A task must not see the viewer's credentials, or it could act in their name."""
 NOT_FROM_TASKS = {
     "set-cookie", "set-cookie2", "clear-site-data", "service-worker-allowed", "content-security-policy",
     "content-security-policy-report-only", "strict-transport-security", "public-key-pins", "alt-svc", "nel",
     "report-to", "reporting-endpoints", "referrer-policy", "date", "server",
 }  # fmt: skip
-"""What a browser would take for the whole address, and so for the gateway."""
+"""Headers that a browser would apply to the whole origin, and thus to the gateway."""
 MAY = ("scripts", "forms", "popups", "downloads", "modals")
-"""With `same-origin` among these, nothing of this would hold."""
+"""Adding `same-origin` here would defeat all of this protection."""
 ALONE = [
     ("content-security-policy", " ".join(["sandbox", *(f"allow-{what}" for what in MAY)])),
     ("referrer-policy", "no-referrer"),
@@ -37,7 +37,8 @@ FROM_ITSELF = [
     ("access-control-allow-headers", "*"),
     ("access-control-max-age", "600"),
 ]
-"""To the page itself its own server is another origin; the ticket in the address says that it may ask."""
+"""To the page, its own server is a different origin; the ticket in the address is what permits its
+requests."""
 HEAD = re.compile(rb"<head(\s[^>]*)?>", re.IGNORECASE)
 LOOKED_THROUGH = 64 << 10
 Headers = list[tuple[str, str]]
@@ -70,21 +71,21 @@ STAND_INS = b"""<script>(() => {
     }
   };
 })();</script>"""
-"""A page without an address of its own has no storage, cookies or worker scripts, which many do not expect:
-for as long as it is open it has them."""
+"""A page with an opaque origin has no storage, cookies or worker scripts, which many pages require. These
+stand-ins last while the page is open."""
 
 
 def for_task(headers: Iterable[tuple[str, str]], *, page: bool) -> Headers:
-    """Headers of a request that a task may see."""
+    """Return the headers of a request that a task may see."""
     kept = _of_both_hops(headers, NOT_FOR_TASKS)
     if page and any(name == "accept" and "text/html" in value for name, value in kept):
-        # Else it could not be read here.
+        # A compressed page could not be rewritten here.
         kept = [one for one in kept if one[0] != "accept-encoding"] + [("accept-encoding", "identity")]
     return kept
 
 
 def from_task(headers: Iterable[tuple[str, str]], *, page: bool) -> Headers:
-    """Headers of an answer that a browser may see."""
+    """Return the headers of an answer that a browser may see."""
     unwanted = set(NOT_FROM_TASKS)
     if page:
         unwanted |= {name for name, _ in FROM_ITSELF} | {"content-length"}
@@ -100,25 +101,25 @@ def _of_both_hops(headers: Iterable[tuple[str, str]], unwanted: set[str]) -> Hea
 
 
 def is_page(headers: Headers) -> bool:
-    """Whether an answer is HTML that can be read here."""
+    """Whether an answer is uncompressed HTML."""
     found = dict(headers)
     readable = found.get("content-encoding", "identity") == "identity"
     return found.get("content-type", "").startswith("text/html") and readable
 
 
 async def moved(content: AsyncIterator[bytes], own: bytes, where: bytes) -> AsyncIterator[bytes]:
-    """A page whose addresses below `own` lead to `where`: what it asks for there must hold its ticket."""
+    """Rewrite addresses below `own` in a page to `where`, so that its requests carry the ticket."""
     rest = b""
     async for chunk in content:
         text = (rest + chunk).replace(own, where)
-        # What is left may be how the next one begins.
+        # The end may be the beginning of a match that continues in the next chunk.
         rest = next((own[:size] for size in range(len(own) - 1, 0, -1) if text.endswith(own[:size])), b"")
         yield text[: len(text) - len(rest)]
     yield rest
 
 
 async def with_stand_ins(content: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """A page, with what it misses at the beginning of its head."""
+    """Insert the stand-ins at the beginning of a page's head."""
     begun: bytes | None = b""
     async for chunk in content:
         if begun is None:

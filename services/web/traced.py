@@ -1,4 +1,4 @@
-"""A span for each request that asks for a change, or that comes in a trace of its sender's."""
+"""Traces requests that ask for a change, or that carry a trace of their sender."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ READS = ("GET", "HEAD", "OPTIONS")
 
 
 class Traced:
-    """What is commanded in answer to a request belongs to its span."""
+    """Opens a span per request; commands sent on its behalf belong to that span."""
 
     def __init__(self, app: ASGIApp, tracer: Tracer) -> None:
         self._app = app

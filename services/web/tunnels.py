@@ -1,7 +1,7 @@
-"""Connections that are no longer HTTP: what comes from one side is handed to the other as it is.
+"""Tunnels for connections that have left HTTP: bytes are forwarded unchanged in both directions.
 
-Both sides are read only as fast as the other one takes it, so a tunnel holds a few buffers and no more. One
-whose client or task takes nothing for minutes is closed.
+Each side is read only as fast as the other accepts data, so a tunnel holds just a few buffers. A tunnel is
+closed if its client or task accepts nothing for minutes.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from services.web.paced import PLACE
 from services.web.upgrades import CHUNK, PROTOCOL, Agreed, Headers
 
 EXTENSION = "steadfast.tunnel"
-"""In a request's scope: the connection that it came by, for those who do more with it than answer."""
+"""Scope key of the request's connection, for handlers that do more than answer."""
 RECHECK_S = 15.0
 STALLED_S = 300.0
-"""How long somebody may take nothing of what there is for them."""
+"""Seconds for which a side may accept no data."""
 FLUSH_S = 10.0
-"""How long the last bytes may take to reach somebody."""
+"""Seconds allowed for sending the last bytes."""
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Connection(Protocol):
-    """What a client came by."""
+    """A client's connection."""
 
     def take_over(self, headers: Headers) -> Streams:
-        """Agree to leave HTTP; from here on its bytes are the caller's."""
+        """Agree to leave HTTP. All further bytes belong to the caller."""
 
     def break_off(self) -> None:
-        """Close the connection in the midst of an answer, so that its client knows that there is more."""
+        """Close the connection in the middle of an answer, so that the client notices it is incomplete."""
 
 
 class Tunnel(Response):
-    """An answer that joins the client with a task, until either goes away or the client may no longer."""
+    """An answer that connects the client with a task, until either disconnects or the permission ends."""
 
     def __init__(
         self,
@@ -51,19 +51,19 @@ class Tunnel(Response):
         recheck: Callable[[], None],
         release: Callable[[], Awaitable[object]],
     ) -> None:
-        """`who` takes one of the `places`; `recheck` raises `Refused` when they may go on no longer."""
+        """`who` occupies one of the `places`. `recheck` raises `Refused` once the permission has ended."""
         super().__init__(status_code=101)
         self._task, self._places, self._who = task, places, who
         self._recheck, self._release = recheck, release
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Join the two; raises `Busy` before anything is agreed."""
+        """Connect the two. Raises `Busy` before agreeing to anything."""
         try:
             async with self._places.place(self._who):
                 connection: Connection = scope["extensions"][EXTENSION]
                 client = connection.take_over([("upgrade", PROTOCOL), *self._task.headers])
                 if PLACE in scope:
-                    # A place among requests is held until the answer begins.
+                    # Requests hold their place until the answer begins, which it does now.
                     scope[PLACE].leave()
                 await _joined(client, self._task, self._recheck)
         finally:
@@ -92,12 +92,12 @@ async def _hand_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
             if not await _taken(writer):
                 return
     except OSError:
-        # One of the two has gone: the other one is told by the end.
+        # One side is gone; ending the tunnel tells the other.
         return
 
 
 async def _taken(writer: asyncio.StreamWriter) -> bool:
-    """Wait until there is room for more; False when nothing is taken for too long."""
+    """Wait until there is room for more. Returns False if nothing is accepted for too long."""
     left = writer.transport.get_write_buffer_size()
     while True:
         try:
@@ -121,7 +121,7 @@ async def _while_allowed(recheck: Callable[[], None]) -> None:
 
 
 async def _closed(writer: asyncio.StreamWriter) -> None:
-    """Send what is left, for a while."""
+    """Send what is left, within a time limit."""
     writer.close()
     try:
         async with asyncio.timeout(FLUSH_S):

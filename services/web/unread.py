@@ -1,7 +1,7 @@
-"""What clients have not taken of their answers: all of it together has a bound.
+"""Limits the total size of answers that clients have not read yet.
 
-An answer is made at once and taken by its client later, so whoever asks and does not read makes the gateway
-keep what was asked for. One that goes on is left alone, as long as there is room for those who do.
+An answer is produced at once and read later, so a client that asks and does not read makes the gateway buffer
+its data. A client that makes progress is left alone, as long as there is room for such clients.
 """
 
 from __future__ import annotations
@@ -10,43 +10,43 @@ from collections import Counter
 from typing import Protocol
 
 UNREAD_BYTES = 256 << 20
-"""Of all answers together. One answer is at most what the broker carries, a few MiB."""
+"""Maximum for all answers together. A single answer is limited by the broker to a few MiB."""
 
 
 class Client(Protocol):
-    """Who has not taken all that there is for them."""
+    """A client with unread data."""
 
     @property
     def address(self) -> str:
-        """Where from; those of one address are weighed together."""
+        """The client's address; clients of one address are weighed together."""
 
     def left(self) -> int:
-        """Bytes that wait for it."""
+        """Number of bytes waiting for the client."""
 
     def give_up(self) -> None:
-        """Close the connection now, whatever is left."""
+        """Close the connection at once, whatever is left to send."""
 
 
 class Unread:
-    """All that waits for clients, and who is given up where it becomes too much."""
+    """Tracks unread data, and drops clients when there is too much of it."""
 
     def __init__(self, most: int = UNREAD_BYTES) -> None:
-        """`most` bytes are kept; a single client of an address may have more, as long as it is alone."""
+        """`most` is the limit in bytes. The only client of an address may exceed it."""
         self._most = most
         self._left: dict[Client, int] = {}
-        """Those who took something lately come last."""
+        """Unread bytes per client, those that recently made progress last."""
         self.total = 0
-        """Bytes, as far as was looked."""
+        """Total of the bytes last seen."""
 
     def waits(self, client: Client) -> None:
-        """There is more for a client than it takes for now; others may be given up for it."""
+        """Note that a client has more data than it currently accepts. May drop other clients."""
         self._keep(client, client.left())
         if self.total > self._most:
             self._look()
             self._make_room()
 
     def goes_on(self, client: Client) -> None:
-        """It has taken what there was, or is gone."""
+        """Note that a client has read its data or is gone."""
         self.total -= self._left.pop(client, 0)
 
     def _keep(self, client: Client, left: int) -> None:
@@ -60,7 +60,7 @@ class Unread:
                 self._keep(client, now)
 
     def _make_room(self) -> None:
-        """Who took nothing for longest goes first, of the address that has the most."""
+        """Drop clients of the address with the most data, those without progress for longest first."""
         sizes: Counter[str] = Counter()
         clients: dict[str, list[Client]] = {}
         for client, left in reversed(self._left.items()):

@@ -1,4 +1,4 @@
-"""Asking a task to leave HTTP, as a WebSocket does: its connection afterwards, or that it would not."""
+"""Asks a task to upgrade a connection from HTTP, as for a WebSocket."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ LARGEST_HEAD = 32 << 10
 ANSWERED = {
     "sec-websocket-accept", "sec-websocket-protocol", "sec-websocket-extensions", "sec-websocket-version",
 }  # fmt: skip
-"""Headers of a task's agreement that the client sees."""
+"""Headers of the task's agreement that are passed to the client."""
 Headers = list[tuple[str, str]]
-"""As Latin-1: so every byte that somebody may send stays what it is."""
+"""Decoded as Latin-1, so that every byte is preserved."""
 
 
 class Refused(Exception):
-    """The task answered with another status than 101."""
+    """The task answered with a status other than 101."""
 
     def __init__(self, status: int) -> None:
         super().__init__(f"the task answered {status}")
@@ -31,27 +31,27 @@ class Refused(Exception):
 
 
 class Agreed(msgspec.Struct, frozen=True):
-    """A connection to a task that is no longer HTTP."""
+    """A connection to a task that has left HTTP."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     headers: Headers
     first: bytes
-    """What came behind the agreement already."""
+    """Bytes that already arrived after the agreement."""
 
 
 def as_bytes(headers: Headers) -> list[tuple[bytes, bytes]]:
-    """Headers as they are sent; libraries left alone with a text take ASCII only, and fail at the rest."""
+    """Encode headers for sending. Libraries given text accept ASCII only."""
     return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
 
 
 def as_text(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
-    """Headers as they came."""
+    """Decode headers as received."""
     return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
 
 
 def is_upgrade(request: Request) -> bool:
-    """Whether a request wants to become a WebSocket. One with a body cannot."""
+    """Whether a request asks to become a WebSocket. A request with a body cannot."""
     headers = request.headers
     wished = headers.get("upgrade", "").lower() == PROTOCOL
     listed = {word.strip().lower() for word in headers.get("connection", "").split(",")}
@@ -61,9 +61,9 @@ def is_upgrade(request: Request) -> bool:
 
 @contextlib.asynccontextmanager
 async def agreed(address: str, target: bytes, headers: Headers) -> AsyncIterator[Agreed]:
-    """Ask at `host:port`; the connection ends with the block.
+    """Request the upgrade at `host:port`. The connection is closed at the end of the block.
 
-    Raises `Refused`, or OSError or `h11.RemoteProtocolError` where nobody answers as HTTP says.
+    Raises `Refused`, or OSError or `h11.RemoteProtocolError` if there is no valid HTTP answer.
     """
     host, _, port = address.rpartition(":")
     async with asyncio.timeout(CONNECT_S):

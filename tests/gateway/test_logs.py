@@ -271,7 +271,7 @@ def test_a_page_cuts_long_lines_and_says_so(talking):
     [
         ({"limit": 1001}, "between 1 and 1000"),
         ({"limit": 0}, "between 1 and 1000"),
-        ({"regex": "a("}, "'a(' is no regular expression (RE2): missing )"),
+        ({"regex": "a("}, "'a(' is not a regular expression (RE2): missing )"),
         ({"beforeId": 5}, "ORDER_BY_DESC"),
         ({"afterId": 5, "orderBy": "ORDER_BY_DESC"}, "ascending"),
     ],

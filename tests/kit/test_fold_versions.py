@@ -180,7 +180,7 @@ def test_it_is_said_that_the_log_is_folded_anew(database):
 
     assert asyncio.run(work(2)) == ("", [])
     asyncio.run(lived(database, 1, 3))
-    words = "; it is rebuilt from the log: the database holds version 1 of the fold, this is 2"
+    words = "; it is rebuilt from the log: the database holds fold version 1, this release has 2"
     assert asyncio.run(work(2)) == (words, [("database.other_fold", 1, 2)])
     assert asyncio.run(work(1)) == ("", [])
 

@@ -23,7 +23,7 @@ def readings(rebuild):
 def test_damage_is_said_while_the_log_is_folded():
     assert Rebuild("metrics", "").wait() == ""
     damaged = Rebuild("metrics", "it is cut")
-    assert damaged.wait() == "; the database was damaged (it is cut) and is made again"
+    assert damaged.wait() == "; the database was damaged (it is cut) and is being rebuilt"
     assert readings(damaged)["database_damaged"] == {(): 1.0}
 
 

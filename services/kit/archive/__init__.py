@@ -1,1 +1,1 @@
-"""What was moved out of CONTROL, and how it is read: segments in a directory or bucket, chained."""
+"""The archived part of CONTROL and how to read it: a chain of segments in a directory or bucket."""

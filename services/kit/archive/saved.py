@@ -1,4 +1,4 @@
-"""How far the databases of all services are: asked before anything is removed from the broker."""
+"""How far the databases of all services are saved: checked before anything is removed from the broker."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from nats.aio.msg import Msg
 from det_contracts import subjects
 
 WITHIN_S = 2.0
-"""So long all replicas have to answer."""
+"""Seconds that all replicas have to answer."""
 
 
 class Saved(msgspec.Struct, frozen=True):
-    """What one process answers."""
+    """The answer of one process."""
 
     position: int
-    """Up to which CONTROL is in its database."""
+    """Position up to which CONTROL is in its database."""
 
 
 async def tell_saved(connection: Client, owner: str, saved: Callable[[], int | None]) -> None:
-    """Answer from now on how far this process has saved; nothing while `saved` says None: others write."""
+    """Answer requests for this process's saved position, unless `saved` returns None because others write."""
 
     async def answer(message: Msg) -> None:
         position = saved()
         if position is not None and message.reply:
             await connection.publish(message.reply, msgspec.json.encode(Saved(position)))
 
-    # No queue: each replica has an answer of its own.
+    # No queue group: each replica must answer.
     await connection.subscribe(subjects.saved(owner), cb=answer)
 
 
 async def ask_saved(
     connection: Client, owners: Collection[str], within_s: float = WITHIN_S
 ) -> dict[str, int]:
-    """By service, the position that the slowest of its processes has saved; 0 where nobody answered."""
+    """Return, per service, the saved position of its slowest process; 0 if none answered."""
     found = await asyncio.gather(*(_ask(connection, owner, within_s) for owner in owners))
     return dict(zip(owners, found, strict=True))
 

@@ -1,4 +1,4 @@
-"""Where the archive lies, as each service is told."""
+"""The location of the archive, from a service's settings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from services.kit.settings import BadSettings, ServiceSettings
 
 
 def segments_of(settings: ServiceSettings) -> Segments | None:
-    """The archive; None where there is none. Raises `BadSettings`."""
+    """Return the archive, or None if there is none. Raises `BadSettings`."""
     if not settings.archive:
         return None
     try:
@@ -26,6 +26,6 @@ def segments_of(settings: ServiceSettings) -> Segments | None:
 
 
 def whole_log(stream: Log, settings: ServiceSettings) -> Log:
-    """The log with all that was moved to the archive, where there is one."""
+    """Return the log including the archive, if there is one."""
     segments = segments_of(settings)
     return stream if segments is None else ArchivedLog(stream, segments)

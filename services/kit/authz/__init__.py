@@ -1,6 +1,6 @@
-"""Who may do what: the one table, and the judge that goes by it (docs/rights.md).
+"""Who may do what: one table of rights, and the judge that applies it (docs/rights.md).
 
-`permissions.py` names what can be permitted, and to which role. `routes.py` and `commands.py` say which of
-them a request or a command needs, and of what. `people.py` folds from the log what a judge must know, and
-`judge.py` rules.
+`permissions.py` lists the permissions and the roles that grant them. `routes.py` and `commands.py` say which
+permission a request or command needs, and on what. `people.py` folds what a judge must know from the log, and
+`judge.py` decides.
 """

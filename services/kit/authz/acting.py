@@ -1,10 +1,10 @@
-"""In whose name a command is given, beside its user: a script's run, which may do less than the user."""
+"""The script on whose behalf a command is given. A script has fewer rights than its user."""
 
 from __future__ import annotations
 
 from contextvars import ContextVar
 
 HEADER = "Steadfast-Script"
-"""Stands beside a command on the bus: the run (allocation id) whose script asked for it."""
+"""Header of a command on the bus: the run (allocation id) whose script asked for it."""
 SCRIPT: ContextVar[str] = ContextVar(HEADER, default="")
-"""The run whose script the running task answers; empty for a person's request."""
+"""The run whose script made the current request; empty for a user's request."""

@@ -1,4 +1,4 @@
-"""What a request needs, by its method and path, as the table of routes says (`routes.py`)."""
+"""What a request needs, by method and path, from the table of routes (`routes.py`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from services.kit.authz.routes import ROUTES
 
 
 class Row(NamedTuple):
-    """What a route needs, of what kind of thing, and whether a token may ask that only reads."""
+    """What a route needs, on what kind of thing, and whether read-only tokens may call it."""
 
     permission: Permission
     kind: Kind
@@ -30,7 +30,7 @@ PARAMETER: dict[Kind, tuple[str, ...]] = {
     "model": ("name",),
     "template": ("name",),
 }
-"""Of the path: which one names the thing, by its kind."""
+"""Per kind of thing, the path parameters that may name it."""
 
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -50,11 +50,11 @@ def _rows() -> dict[tuple[str, str], Row]:
 
 
 ROWS = _rows()
-"""(method, path template) -> what the route needs, and of what kind of thing."""
+"""(method, path template) -> what the route needs, and on what kind of thing."""
 
 
 def needed(method: str, template: str) -> Row:
-    """What a route needs; raises `LookupError` for one without a row: nobody may ask for that."""
+    """Return what a route needs. Raises `LookupError` for a route without a row, which nobody may call."""
     try:
         return ROWS[method, template]
     except KeyError:

@@ -1,5 +1,5 @@
-"""Quotas: how much users, groups and workspaces may have of slots, jobs and storage (decision 47).
+"""Quotas: how many slots, jobs and how much storage users, groups and workspaces may use (decision 47).
 
-`records.py` is what owners of facts fold, `usage.py` adds up what is had, `limits.py` says who is limited by
-what and what a person is told.
+Owners of facts fold `records.py`. `usage.py` sums up what is used. `limits.py` says which limits apply and
+builds the messages for users.
 """

@@ -1,4 +1,4 @@
-"""Quotas as each owner that goes by them folds them from the log."""
+"""Quotas, as each owner that enforces them folds them from the log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from services.kit.rules import Key
 
 
 class Quota(msgspec.Struct, frozen=True, kw_only=True):
-    """What a holder may have; None is no limit."""
+    """The limits of a holder; None means no limit."""
 
     slots: int | None = None
     jobs: int | None = None
@@ -21,14 +21,14 @@ class Quota(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass
 class Quotas:
-    """Part of the state of everybody who goes by quotas."""
+    """Base of the states of all owners that enforce quotas."""
 
     quotas: dict[str, Quota] = field(default_factory=dict)
     """By holder: `user-<id>`, `group-<id>`, `workspace-<id>`."""
 
 
 def quota_set(state: Quotas, event: gateway.QuotaSet) -> Iterable[Key]:
-    """Somebody may have more or less, or anything."""
+    """Fold a holder's new limits; without any, the quota is removed."""
     quota = Quota(slots=event.slots, jobs=event.jobs, storage_bytes=event.storage_bytes)
     if quota == Quota():
         state.quotas.pop(event.holder, None)

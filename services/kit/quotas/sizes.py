@@ -1,4 +1,4 @@
-"""Sizes in words."""
+"""Human-readable sizes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
 def in_bytes(size: int) -> str:
-    """A size for people: three digits that count, in powers of 1000."""
+    """Format a size with three significant digits, in powers of 1000."""
     number, unit = float(size), 0
     while number >= 999.5 and unit < len(_UNITS) - 1:
         number, unit = number / 1000, unit + 1

@@ -1,4 +1,4 @@
-"""What is had of something that quotas limit, added up by whose it is and by where it is filed."""
+"""Usage of resources limited by quotas, summed by owner and by place."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Account(msgspec.Struct, frozen=True, order=True):
-    """On whose account something is had. Which quotas limit that is worked out when it is asked."""
+    """Who uses something and where. Which quotas apply is determined on lookup."""
 
     owner: str
-    """The name under which it was made."""
+    """The username under which it was created."""
     place: int
-    """The project; of a task, which is in none, its workspace below 0."""
+    """The project; for a task, which has none, the negated workspace id."""
 
 
 class Usage:
-    """Sums of what was put, each under an id of its own; what is put again takes the place of the first."""
+    """Sums over amounts, each under its own id. Putting an id again replaces its amount."""
 
     def __init__(self) -> None:
         self._put: dict[Any, tuple[Account, int]] = {}
         self.by_owner: dict[str, int] = {}
-        """Without those that have nothing."""
+        """Without owners that use nothing."""
         self.by_place: dict[int, int] = {}
         """Likewise."""
 
     def put(self, id: Hashable, account: Account, amount: int) -> None:
-        """So much is had now, on this account."""
+        """Set the amount of an id on this account."""
         if self._put.get(id) != (account, amount):
             self.drop(id)
             self._put[id] = account, amount
             self._add(account, amount)
 
     def add(self, id: Hashable, account: Account, change: int) -> None:
-        """So much more is had, or less."""
+        """Change the amount of an id by `change`."""
         amount = self.amount(id) + change
         if amount:
             self.put(id, account, amount)
@@ -47,17 +47,17 @@ class Usage:
             self.drop(id)
 
     def drop(self, id: Hashable) -> None:
-        """Nothing is had any more; an id that is not known is nothing."""
+        """Remove an id; an unknown one is ignored."""
         account, amount = self._put.pop(id, (None, 0))
         if account is not None:
             self._add(account, -amount)
 
     def amount(self, id: Hashable) -> int:
-        """What is had under an id."""
+        """Return the amount of an id."""
         return self._put[id][1] if id in self._put else 0
 
     def items(self) -> ItemsView[Any, tuple[Account, int]]:
-        """What was put, by id."""
+        """Return account and amount by id."""
         return self._put.items()
 
     def _add(self, account: Account, amount: int) -> None:
@@ -65,7 +65,7 @@ class Usage:
         _change(self.by_place, account.place, amount)
 
     def layer(self) -> Usage:
-        """A view that can be changed while these sums stay as they are."""
+        """Return a mutable view that leaves these sums unchanged."""
         view = Usage()
         view._put = Layer(self._put)  # type: ignore[assignment]
         view.by_owner = Layer(self.by_owner)  # type: ignore[assignment]
