@@ -1,4 +1,4 @@
-"""The archive as a process: its real parts, joined. It has no database; how far it is is in the log."""
+"""The archive as a process, wired from its concrete parts. It has no database; its progress is in the log."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LOOK_EVERY_S = 1.0
 
 
 async def serve(settings: Settings, tracer: Tracer | None) -> None:
-    """Seal and cut until cancelled; raises `BadSettings`."""
+    """Seal and cut until cancelled. Raises `BadSettings`."""
     check(settings)
 
     async def join(ground: Ground) -> Joined:
@@ -49,7 +49,7 @@ async def serve(settings: Settings, tracer: Tracer | None) -> None:
 
 
 def joined(settings: Settings, connection: Client, stream: JetStreamLog, lease: Lease) -> Work:
-    """The archive's work with its real parts; raises `BadSettings`."""
+    """Build the archive's work from its concrete parts. Raises `BadSettings`."""
     segments = segments_of(settings)
     if segments is None:
         raise BadSettings("STEADFAST_ARCHIVE is not set")
@@ -72,8 +72,8 @@ async def _tell(work: Work, watch: SelfWatch) -> None:
 
 def _readings(work: Work) -> Iterable[Reading]:
     for name, help, value in (
-        ("archived_position", "Up to where CONTROL lies in the archive", work.archived),
-        ("removed_position", "Up to where CONTROL is removed from the broker", work.removed),
-        ("archive_fails", "1 while it cannot do what there is to do", bool(work.failure)),
+        ("archived_position", "Position up to which CONTROL is archived", work.archived),
+        ("removed_position", "Position up to which CONTROL is removed from the broker", work.removed),
+        ("archive_fails", "1 while archiving fails", bool(work.failure)),
     ):
         yield Reading(name, help, (), {(): float(value)})

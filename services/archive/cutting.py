@@ -1,8 +1,9 @@
-"""Removes from CONTROL what lies in the archive and nobody needs in the broker.
+"""Removes from CONTROL what is archived and no longer needed in the broker.
 
-Never anything at or behind an owner's newest decision: the broker fences each decision on the one before, and
-an owner whose newest decision is gone is refused for ever. Nor what a service has not saved yet, so that a
-start needs the archive only where a database is gone; nor what the intake still has to look back at.
+It never removes an owner's newest decision or anything after it: the broker fences each decision on the one
+before, so an owner without its newest decision would be refused forever. It also keeps what a service has not
+saved yet, so that a start needs the archive only if a database is gone, and what the intake still has to look
+back at.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from services.kit.log import Log
 from services.kit.records import read_event
 
 STEP = 10_000
-"""Messages that are removed at once: the broker does nothing else meanwhile (18 ms; 500,000: 160 ms)."""
+"""Number of messages removed at once; it blocks the broker meanwhile (10,000: 18 ms; 500,000: 160 ms)."""
 PAUSE_S = 0.1
-"""Between two steps, for all others."""
+"""Pause in seconds between two steps, so that others get served."""
 
 log = structlog.get_logger()
 
@@ -34,20 +35,20 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """What stays in the broker in any case."""
 
     keep_s: float
-    """What was stated less long ago."""
+    """Maximum age in seconds of events that always stay."""
     keep_events: int
-    """So many of the newest messages."""
+    """Number of newest messages that always stay."""
 
 
 class Bound(msgspec.Struct, frozen=True):
-    """Up to where one reason lets the stream be cut."""
+    """The position up to which one condition allows the stream to be cut."""
 
     through: int
     why: str
 
 
 class Cutter:
-    """Cuts the stream behind its archive."""
+    """Cuts the archived part off the stream."""
 
     def __init__(
         self,
@@ -59,7 +60,7 @@ class Cutter:
         owners: Collection[str],
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`owners` are all that decide."""
+        """`owners` are all services that make decisions."""
         self._stream = stream
         self._sealer = sealer
         self._segments = segments
@@ -68,18 +69,19 @@ class Cutter:
         self._clock = clock
         self._verified: set[str] = set()
         self.bound = Bound(0, "nothing was looked at yet")
-        """What holds back the most, as of the last look."""
+        """The most restrictive bound, as of the last look."""
 
     async def cut(self, saved: Mapping[str, int]) -> int:
-        """Remove what may go; returns up to where it is gone. `saved`: by service, up to where it has saved.
+        """Remove what may go. Returns the position up to which it is removed.
 
-        Raises `BadSegment` where the archive does not hold what would be removed, `LogError`, OSError.
+        `saved` gives the saved position of each service. Raises `BadSegment` if the archive does not hold
+        what would be removed, and `LogError` or OSError.
         """
         first, last = await self._stream.bounds(subjects.CONTROL)
         head = await self._sealer.head()
         chain = await self._segments.chain(head.fact.header, first - 1) if head.fact is not None else []
         bounds = [
-            Bound(head.last, "what is behind it is not archived yet"),
+            Bound(head.last, "later events are not archived yet"),
             Bound(last - self._limits.keep_events, "the newest events stay"),
             *(Bound(position, f"{who} has saved no more") for who, position in saved.items()),
             *[bound for owner in self._owners if (bound := await self._fence(owner)) is not None],
@@ -91,13 +93,16 @@ class Cutter:
             if through <= gone:
                 break
             if header.until > self._clock() - self._limits.keep_s:
-                self.bound = Bound(gone, "what is behind it is too young")
+                self.bound = Bound(gone, "later events are too recent")
                 break
             gone = await self._remove(header, gone, through)
         return gone
 
     async def _fence(self, owner: str) -> Bound | None:
-        """Before the newest decision; of the intake also before what a successor would read."""
+        """Return the bound before the newest decision.
+
+        For the intake, keep also what a successor would read.
+        """
         found = await self._stream.last(subjects.decision(owner))
         if found is None:
             return None
@@ -118,7 +123,7 @@ class Cutter:
         return gone
 
     async def _verify(self, header: Header) -> None:
-        """Have a segment read back by this process before the only other copy goes."""
+        """Make this process itself read a segment back before the only other copy is removed."""
         key = digest_of(write_header(header))
         if key not in self._verified:
             await self._segments.verify(key)

@@ -1,7 +1,7 @@
-"""Seals closed ranges of CONTROL, one segment behind the other.
+"""Seals closed ranges of CONTROL, one segment after the other.
 
-What was done is told by the log alone: the newest `archive.segment_sealed`, on which the next one is fenced.
-Whoever is interrupted at any step begins it again, and makes the same bytes under the same names.
+Only the log says what was done: the newest `archive.segment_sealed`, on which the next one is fenced. If a
+step is interrupted, it is repeated and produces the same bytes under the same names.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from services.kit.archive.segments import Segments
 from services.kit.log import Draft, Fence, Log, LogTruncated, Stored
 
 MOST_BYTES = 256 << 20
-"""Of the messages of one segment, before they are compressed: what a reader of all of it may need at once."""
+"""Maximum uncompressed size of a segment's messages, which a reader may have to hold in memory at once."""
 
 log = structlog.get_logger()
 
 
 class Head(msgspec.Struct, frozen=True):
-    """The newest segment, as the log tells."""
+    """The newest segment according to the log."""
 
     position: int = 0
-    """Of the fact that it is sealed, on which the next one is fenced; 0 for none."""
+    """Position of the event that announced it, on which the next one is fenced; 0 if there is none."""
     fact: SegmentSealed | None = None
 
     @property
     def last(self) -> int:
-        """Up to where everything is archived."""
+        """Position up to which everything is archived."""
         return self.fact.last if self.fact is not None else 0
 
 
 class Sealer:
-    """Copies what is next into the archive, as long as there is enough for a segment."""
+    """Copies the next range into the archive whenever there is enough for a segment."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Sealer:
         clock: Callable[[], float] = time.time,
         new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
     ) -> None:
-        """`stream` is the broker's alone; `count` events make a segment."""
+        """`stream` must be the broker's stream alone. `count` is the number of events per segment."""
         self._stream = stream
         self._segments = segments
         self._count = count
@@ -61,16 +61,16 @@ class Sealer:
         self._new_id = new_id
 
     async def head(self) -> Head:
-        """The newest segment; raises `BadSegment` where the log tells of it in an unknown way."""
+        """Return the newest segment. Raises `BadSegment` if the log announces it in an unknown format."""
         found = await self._stream.last(SEALED)
         return Head(found.position, sealed(found)) if found is not None else Head()
 
     async def seal(self) -> Header | None:
-        """Seal the next segment; None where there is not enough for one.
+        """Seal the next segment. Returns None if there are not enough events for one.
 
-        Raises `BadSegment` where it is not read back as it was written, `LogTruncated` where messages are
-        missing, `FenceLost` where somebody else has sealed meanwhile, OSError where the archive does not
-        take it, and else `LogError`.
+        Raises `BadSegment` if it is not read back as written, `LogTruncated` if messages are missing,
+        `FenceLost` if another replica has sealed meanwhile, OSError if the archive does not accept it, and
+        otherwise `LogError`.
         """
         head = await self.head()
         first, last = await self._stream.bounds(subjects.CONTROL)
@@ -79,7 +79,7 @@ class Sealer:
         if first > head.last + 1:
             raise LogTruncated(
                 f"CONTROL begins at position {first}, the archive {self._segments!r} ends at {head.last}: "
-                "what lies between is nowhere. Restore the broker's data"
+                "the events in between are lost. Restore the broker's data"
             )
         with tempfile.TemporaryFile() as file:
             writer = Writer(subjects.CONTROL, file, head.fact.header if head.fact else "")
@@ -104,7 +104,7 @@ class Sealer:
             yield message
 
     async def _state(self, head: Head, header: Header, key: str) -> None:
-        """Append the fact, unless another one was sealed meanwhile."""
+        """Append the announcement, unless another segment was sealed meanwhile."""
         fact = SegmentSealed(
             stream=header.stream,
             first=header.first,

@@ -1,4 +1,4 @@
-"""What the archive does, again and again: seal what there is, then cut what may go."""
+"""The archive's main loop: seal what is available, then cut what may go."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from services.kit.jetstream_feed import CANNOT_READ
 from services.kit.log import FenceLost, LogError
 
 AWAY = (*CANNOT_READ, LogError)
-"""What may go wrong and be over the next time: the broker, the archive's place, or a person's to mend."""
+"""Errors after which to try again: the broker or the archive's storage is away, or an operator must act."""
 
 log = structlog.get_logger()
 
 
 class Work:
-    """One replica of the archive. Several may run: one whose `leading()` is true works, the fence holds."""
+    """One replica of the archive.
+
+    Of several, the one whose `leading()` is true works; the fence ensures this.
+    """
 
     def __init__(
         self,
@@ -31,7 +34,7 @@ class Work:
         look_s: float,
         leading: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`saved` asks how far each service has saved."""
+        """`saved` returns how far each service has saved."""
         self._sealer = sealer
         self._cutter = cutter
         self._saved = saved
@@ -39,12 +42,12 @@ class Work:
         self._leading = leading
         self._lead = asyncio.Event()
         self.failure = ""
-        """Why it could not do what there is to do; empty where it could."""
+        """Why the last attempt failed; empty if it succeeded."""
         self.archived = self.removed = 0
-        """Up to where CONTROL lies in the archive, and is gone from the broker, as of the last look."""
+        """Positions up to which CONTROL is archived, and removed from the broker, as of the last look."""
 
     def lead(self) -> None:
-        """Tell that leadership may have changed."""
+        """Tell the archive that leadership may have changed."""
         self._lead.set()
 
     async def run(self) -> None:
@@ -58,7 +61,7 @@ class Work:
             self._lead.clear()
 
     async def once(self) -> None:
-        """Do all that there is to do just now; what goes wrong is told, and tried again the next time."""
+        """Do everything that is possible now. Failures are logged and retried the next time."""
         try:
             while self._leading() and await self._sealer.seal() is not None:
                 pass
@@ -66,7 +69,7 @@ class Work:
             if self._leading():
                 self.removed = await self._cutter.cut(await self._saved())
         except FenceLost:
-            # Another replica has sealed it: what there is now is looked at the next time.
+            # Another replica has sealed the segment; look again the next time.
             return
         except AWAY as error:
             if self.failure != (said := str(error) or repr(error)):

@@ -72,9 +72,7 @@ class Rebuild:
     def readings(self) -> Iterable[Reading]:
         """Prometheus readings of the rebuild."""
         damaged = float(bool(self._damaged))
-        yield Reading(
-            "database_damaged", "1 if the file was found damaged at this start", (), {(): damaged}
-        )
+        yield Reading("database_damaged", "1 if the file was found damaged at this start", (), {(): damaged})
         lost = {(stream,): float(count) for stream, count in self._lost.items()}
         yield Reading(
             "database_lost_messages",

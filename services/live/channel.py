@@ -1,4 +1,4 @@
-"""Pages that are open at this gateway, and what each of them has not been told yet."""
+"""The pages open at this gateway, and the changes each has not been told of yet."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from services.web import errors
 
 EVERY_S = 0.1
 EVENTS_PER_S = 2000
-"""Of all pages together: where many are open, each is told less often."""
+"""Total rate for all pages: if many are open, each is notified less often."""
 PING_S = 15.0
 RECHECK_S = 300.0
-"""How often a page must show again that its user may still look."""
+"""Interval in seconds at which the user of a page must still have permission."""
 LONGEST = 200
-"""Topics of one page."""
+"""Maximum number of topics per page."""
 REMEMBERED = 5000
-"""Folded batches whose topics are kept, for pages that come back."""
+"""Number of folded batches whose topics are kept for reconnecting pages."""
 
 
 class Reader:
-    """One page: what it looks at, and what of that has changed. It holds no more than its topics."""
+    """One page: what it looks at, and which of that has changed. Its size is bounded by its topics."""
 
     def __init__(self, topics: Iterable[str]) -> None:
         self.topics = frozenset(topics)
@@ -41,31 +41,31 @@ class Reader:
         self._moved = asyncio.Event()
 
     def note(self, topic: str) -> None:
-        """Something that it looks at has changed."""
+        """Record that a topic of the page has changed."""
         self._changed.add(topic)
         self._moved.set()
 
     async def wait(self, within_s: float, every_s: float = EVERY_S) -> None:
-        """Wait until something has changed, so many seconds at most, and then for what changes with it."""
+        """Wait up to `within_s` seconds for a change, and then `every_s` for further ones."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 await self._moved.wait()
             await asyncio.sleep(every_s)
 
     def take(self) -> list[str]:
-        """What has changed, as told from now on."""
+        """Return and clear the changed topics."""
         self._moved.clear()
         found, self._changed = sorted(self._changed), set()
         return found
 
 
 class Live:
-    """All pages that are open at this gateway."""
+    """All pages open at this gateway."""
 
     def __init__(self, catalogue: Catalogue, journal: Log) -> None:
         self._catalogue = catalogue
         self._readers: defaultdict[str, dict[Reader, None]] = defaultdict(dict)
-        """By topic."""
+        """Per topic."""
         self._turns = Turns()
         self._open = 0
         self._curves = Curves(journal, lambda: catalogue.state, self._tell, self._tell_series)
@@ -74,15 +74,15 @@ class Live:
         """Everything behind this position is in `_past`."""
 
     def readings(self) -> Iterable[Reading]:
-        """For operators."""
+        """Prometheus readings."""
         yield Reading("live_readers", "Open pages that receive live updates", (), {(): self._open})
 
     def begin(self) -> None:
-        """From here on every folded batch is noted."""
+        """Start recording folded batches."""
         self._since = self._catalogue.position
 
     def note(self, keys: Iterable[Key]) -> None:
-        """Records were folded."""
+        """Notify the pages that records with these keys were folded."""
         state = self._catalogue.state
         topics = dict.fromkeys(topic for key in keys for topic in topics_of(state, key))
         if topics:
@@ -105,10 +105,10 @@ class Live:
     async def events(
         self, topics: Iterable[str], *, after: int | None = None, recheck: Callable[[], object] = lambda: None
     ) -> AsyncIterator[bytes]:
-        """Server-sent events for one page, until it goes away or `recheck` raises `Refused`.
+        """Yield server-sent events for one page, until it disconnects or `recheck` raises `Refused`.
 
-        The first tells what has changed since position `after` of CONTROL, as whichever gateway told it; all
-        may have where that is not known.
+        The first event names what has changed since position `after` of CONTROL, as reported by any gateway;
+        if that is unknown, it names all topics.
         """
         reader = Reader(topics)
         self._add(reader)
@@ -126,7 +126,7 @@ class Live:
         while True:
             await reader.wait(PING_S, max(EVERY_S, self._open / EVENTS_PER_S))
             await self._turns.take()
-            # Without an await before the event is made: its id says that all up to there has been told.
+            # No await before the event is built: its id promises that everything up to there was reported.
             changed = reader.take()
             if time.monotonic() - checked >= RECHECK_S:
                 recheck()
@@ -134,17 +134,17 @@ class Live:
             yield self._event(changed) if changed else b": still here\n\n"
 
     async def _missed(self, reader: Reader, after: int | None) -> list[str]:
-        """What a page that was away must ask for again."""
+        """Return the topics that a reconnecting page must request again."""
         if after is None:
             return sorted(reader.topics)
         try:
-            # Who was told of a change by another gateway asks this one from now on.
+            # The page may have heard of a change from another gateway that is not folded here yet.
             await self._catalogue.reach(after)
         except Refused:
             return sorted(reader.topics)
         if after < self._since:
             return sorted(reader.topics)
-        # Reports have positions of their own, which no event tells.
+        # Reports have their own positions, which event ids do not cover.
         found = {topic for topic in reader.topics if topic.endswith(SERIES)}
         for position, topics in reversed(self._past):
             if position <= after:
@@ -172,5 +172,5 @@ class Live:
         self._follow_curves()
 
     def _follow_curves(self) -> None:
-        """Reports are read only while a page looks at curves."""
+        """Read reports only while a page shows curves."""
         self._curves.follow(any(topic.endswith(SERIES) for topic in self._readers))

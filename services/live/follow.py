@@ -1,4 +1,4 @@
-"""Logs as streams: the lines there are, and then each new one until the task is over."""
+"""Logs as streams: the existing lines, then each new one until the task is over."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from services.live.tails import LINES_PER_MESSAGE, Fresh, Tail, Tails, between
 
 PAGE = 1000
 RECHECK_S = 300.0
-"""How often a stream asks again whether its reader may still read."""
+"""Interval in seconds at which a stream checks that its reader still has permission."""
 READS_AT_ONCE = 8
 Lines = Sequence[Line]
 Render = Callable[[Line], bytes]
 
 
 async def read(peers: Peers, query: queries.LogPage, limit: int) -> AsyncIterator[Lines]:
-    """The lines there are now, `limit` at most, all for 0; newest first when the query says so."""
+    """Yield the existing lines, at most `limit` (0: all), newest first if the query says so."""
     left = limit
     while True:
         size = min(left, PAGE) if limit else PAGE
@@ -41,13 +41,13 @@ async def read(peers: Peers, query: queries.LogPage, limit: int) -> AsyncIterato
 
 
 class Following:
-    """What all who follow logs at this gateway share."""
+    """State shared by all log followers at this gateway."""
 
     def __init__(self, peers: Peers, tails: Tails) -> None:
         self.peers = peers
         self.tails = tails
         self.reads = Admission("reads of logs", at_once=READS_AT_ONCE, each=READS_AT_ONCE)
-        """Of what is stored: those who follow wait for one another there, and nobody for all of them."""
+        """Limits reads of stored lines, so that followers queue among themselves and delay no one else."""
 
 
 class Follower:
@@ -64,9 +64,9 @@ class Follower:
         render: Render,
         kind: object,
     ) -> None:
-        """`is_over` says whether the task writes nothing more; `recheck` raises when reading must end.
+        """`is_over` says whether the task writes nothing more; `recheck` raises once reading must end.
 
-        `render` writes one line; followers of one `kind` have it written alike.
+        `render` formats a line; followers of one `kind` share the result.
         """
         self._shared = following
         self._query = query
@@ -81,7 +81,7 @@ class Follower:
         self._through = 0
 
     async def lines(self) -> AsyncIterator[bytes]:
-        """Every line once, in order, until the task is over and its log complete."""
+        """Yield every line once, in order, until the task is over and its log complete."""
         try:
             async with aclosing(self._all()) as pages:
                 async for page in pages:
@@ -107,7 +107,7 @@ class Follower:
                 tail.begin_again()
 
     async def _up_to(self, position: int) -> AsyncIterator[bytes]:
-        """What came before the tail: stored since it was asked for, or still in the log alone."""
+        """Yield what came before the tail: lines stored since the last query, or still only in the log."""
         if position > self._through:
             async for page in self._stored():
                 yield page
@@ -116,7 +116,7 @@ class Follower:
                 yield page
 
     async def _in_the_log(self, upto: int | None) -> AsyncIterator[bytes]:
-        """What lies in LOGS and is not stored yet, up to a position or its present end."""
+        """Yield what is in LOGS but not stored yet, up to a position or the current end."""
         journal, reads = self._shared.tails.journal, self._shared.reads
         async with aclosing(between(journal, self._subjects, self._through, upto, reads)) as batches:
             async for messages in batches:
@@ -127,7 +127,7 @@ class Follower:
                     self._through = max(self._through, message.position)
 
     async def _stored(self) -> AsyncIterator[bytes]:
-        # Whoever fell behind goes on where it was.
+        # A follower that fell behind continues where it was.
         seen = max(self._query.after_id, (self._through + 1) * LINES_PER_MESSAGE - 1)
         query = msgspec.structs.replace(self._query, after_id=seen)
         while True:
@@ -141,7 +141,7 @@ class Follower:
             query = msgspec.structs.replace(query, after_id=page.cursor)
 
     async def _live(self, tail: Tail) -> AsyncIterator[bytes]:
-        """Lines as they come, until the task is over or more has come than was kept."""
+        """Yield lines as they arrive, until the task is over or more arrived than could be buffered."""
         checked = time.monotonic()
         while not tail.lost:
             if (fresh := tail.take()) is not None:
@@ -161,7 +161,7 @@ class Follower:
         if fresh.position <= self._through:
             return b""
         self._through = fresh.position
-        # A worker may ship a batch again after an unknown outcome.
+        # A worker may send a batch again after an unknown outcome.
         known = self._offsets.get(fresh.place, -1)
         if 0 <= fresh.offset <= known:
             return b""
@@ -177,12 +177,12 @@ class Follower:
 
 def _away(failure: BaseException) -> BaseException:
     if isinstance(failure, asyncio.CancelledError):
-        return unavailable("this gateway ends; ask again")
+        return unavailable("this gateway is shutting down; try again")
     return failure
 
 
 def _wanted(query: queries.LogPage, line: Line) -> bool:
-    """Whether a line passes the filters, as the metrics service applies them to stored lines."""
+    """Whether a line passes the filters, just as the metrics service applies them to stored lines."""
     lists = (
         (query.allocation_ids, line.allocation_id),
         (query.worker_ids, line.worker_id),

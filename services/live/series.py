@@ -1,4 +1,4 @@
-"""Which curves reports have moved, for as long as a page looks at curves."""
+"""Determines which curves change as reports arrive, while any page shows curves."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from services.kit.task_ending import end_soon
 from services.live.topics import SERIES
 
 AGAIN_S = 1.0
-"""Reports are told twice: at once, and when the metrics service has surely stored them."""
+"""Reports are announced twice: at once, and when the metrics service has certainly stored them."""
 RETRY_S = 1.0
 log = structlog.get_logger()
 
 
 class Curves:
-    """Reads REPORTS, and tells the topics of whose curves moved."""
+    """Reads REPORTS and announces the topics of the curves that changed."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class Curves:
         tell: Callable[[Iterable[str]], None],
         missed: Callable[[], None],
     ) -> None:
-        """`missed` is called when reports may have gone by unseen."""
+        """`missed` is called when reports may have been missed."""
         self._journal = journal
         self._state = state
         self._tell = tell
@@ -41,11 +41,11 @@ class Curves:
 
     @property
     def running(self) -> bool:
-        """Whether reports are read."""
+        """Whether reports are being read."""
         return self._work is not None and not self._work.done()
 
     def follow(self, wanted: bool) -> None:
-        """Begin to read, or cease."""
+        """Start or stop reading."""
         self._wanted = wanted
         if wanted and not self.running:
             self._work = asyncio.create_task(self._read_for_ever())
@@ -54,7 +54,7 @@ class Curves:
             end_soon(self._work)
 
     def _ended(self, work: asyncio.Task[None]) -> None:
-        """However it ended: whoever still looks at curves is told of them again soon."""
+        """However reading ended, restart it soon if pages still show curves."""
         if self._wanted and work is self._work:
             asyncio.get_running_loop().call_later(RETRY_S, self._begin_again)
 

@@ -1,4 +1,4 @@
-"""The ends of logs as they grow: one reader for each task, shared by all who follow its log."""
+"""Live log tails: one reader per task, shared by all followers of its log."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from services.kit.task_ending import end, end_soon
 from services.live.turns import Turns
 
 LINES_PER_MESSAGE = reports.LINES_OF_BATCH
-"""Line ids are the position in LOGS times this, plus the place in the batch."""
+"""Line ids are the position in LOGS times this, plus the index in the batch."""
 LONGEST = 256
-"""Batches that wait for one follower; who is slower is told to read again what was stored meanwhile."""
+"""Maximum number of batches buffered per follower. A slower follower must read the stored lines instead."""
 KEPT_BYTES = 32 << 20
-"""Of batches that wait for all followers together; beyond that, who is behind is told so, too."""
+"""Maximum size of all buffered batches together. Beyond that, followers that lag must re-read as well."""
 log = structlog.get_logger()
 
 
 class Fresh:
-    """One batch of lines as it came, shared by all who follow."""
+    """A batch of new lines, shared by all followers."""
 
     def __init__(self, batch: reports.LogBatch, position: int, size: int) -> None:
         self.position = position
         self.size = size
-        """Bytes in the log."""
+        """Size in the log in bytes."""
         self.waited_for = 0
-        """By so many followers."""
+        """Number of followers for which it is buffered."""
         self.place = (batch.allocation_id, batch.worker_id, batch.source)
         self.offset = batch.offset
         self.lines = list(_lines(batch, position))
         self._rendered: dict[object, list[bytes]] = {}
 
     def rendered(self, kind: object, render: Callable[[Line], bytes]) -> list[bytes]:
-        """Each line as `render` writes it; made once for each `kind` of followers."""
+        """Return each line as written by `render`, computed once per `kind` of follower."""
         if kind not in self._rendered:
             self._rendered[kind] = [render(line) for line in self.lines]
         return self._rendered[kind]
@@ -67,38 +67,38 @@ def _lines(batch: reports.LogBatch, position: int) -> Iterator[Line]:
 
 
 def fresh_of(message: Stored) -> Fresh | None:
-    """The lines of a message; None for one that nobody can read."""
+    """Decode the lines of a message; None if it is unreadable."""
     batch = reports.log_batch(message.subject, message.body)
     return None if batch is None else Fresh(batch, message.position, len(message.body))
 
 
 class Kept:
-    """The batches that wait for somebody, each counted once, however many wait for it."""
+    """Counts buffered batches, each once, however many followers it waits for."""
 
     def __init__(self) -> None:
         self.bytes = 0
 
     def add(self, fresh: Fresh) -> None:
-        """One more waits for a batch."""
+        """Count one more follower for a batch."""
         self.bytes += 0 if fresh.waited_for else fresh.size
         fresh.waited_for += 1
 
     def remove(self, fresh: Fresh) -> None:
-        """One less does."""
+        """Count one follower less for a batch."""
         fresh.waited_for -= 1
         self.bytes -= 0 if fresh.waited_for else fresh.size
 
 
 class Tail:
-    """What comes for one follower."""
+    """The new lines for one follower."""
 
     def __init__(self, after: int, kept: Kept) -> None:
         self.after = after
-        """Everything behind this position of LOGS comes, unless `lost`."""
+        """Everything behind this position of LOGS arrives, unless `lost`."""
         self.lost = False
-        """More came than waits here."""
+        """True if more arrived than could be buffered."""
         self.over = False
-        """Nothing more comes."""
+        """True if nothing more will arrive."""
         self.failure: BaseException | None = None
         self._newest = after
         self._kept = kept
@@ -106,7 +106,7 @@ class Tail:
         self._news = asyncio.Event()
 
     def put(self, fresh: Fresh) -> None:
-        """A batch has come."""
+        """Add a batch."""
         self._newest = fresh.position
         if len(self._fresh) >= LONGEST or (self._fresh and self._kept.bytes > KEPT_BYTES):
             self.lost = True
@@ -117,21 +117,21 @@ class Tail:
         self._news.set()
 
     def let_go(self) -> None:
-        """Nobody takes what waits here."""
+        """Discard the buffered batches."""
         while self.take() is not None:
             pass
 
     def end(self, failure: BaseException | None = None) -> None:
-        """Nothing more comes, or it cannot be read."""
+        """Mark the end, or the failure that ended reading."""
         self.over, self.failure = True, failure
         self._news.set()
 
     def begin_again(self) -> None:
-        """From here on everything comes; what was lost is to be read elsewhere, up to `after`."""
+        """Resume after a loss. What was lost, up to `after`, must be read elsewhere."""
         self.lost, self.after = False, self._newest
 
     def take(self) -> Fresh | None:
-        """The next batch that is there; None for none."""
+        """Return the next buffered batch, or None."""
         if not self._fresh:
             return None
         fresh = self._fresh.popleft()
@@ -139,7 +139,7 @@ class Tail:
         return fresh
 
     async def news(self, within_s: float) -> None:
-        """Wait until there is a batch or an end, at most so long."""
+        """Wait for a batch or the end, at most `within_s` seconds."""
         if self._fresh:
             return
         if not (self.over or self.lost):
@@ -150,7 +150,7 @@ class Tail:
 
 
 class _Reader:
-    """Reads one task's part of LOGS from where it ends, until the task is over and its log complete."""
+    """Reads one task's part of LOGS from its current end, until the task is over and its log complete."""
 
     def __init__(
         self,
@@ -209,7 +209,7 @@ class _Reader:
             over.cancel()
 
     async def _rest(self) -> None:
-        """What is left when the task is over: a fresh read knows when it has caught up."""
+        """Read what is left after the task is over; a fresh read knows when it has caught up."""
         async with aclosing(between(self._journal, self._subjects, self.position)) as batches:
             async for messages in batches:
                 self._hand_out(messages)
@@ -225,9 +225,9 @@ class _Reader:
 async def between(
     journal: Log, where: list[str], after: int, upto: int | None = None, reads: Admission | None = None
 ) -> AsyncGenerator[Sequence[Stored], None]:
-    """The messages behind a position of LOGS, up to another or to its present end.
+    """Yield the messages behind a position of LOGS, up to another position or the current end.
 
-    They are begun to be read in a place of `reads`, which is not kept while somebody is slow to take them.
+    Opening the read takes a place in `reads`, which is released before the messages are consumed.
     """
     async with AsyncExitStack() as stack:
         async with reads.place("") if reads is not None else nullcontext():
@@ -253,14 +253,14 @@ class Tails:
         self._skipped = 0
 
     def readings(self) -> Iterable[Reading]:
-        """For operators."""
-        kept = "Bytes of log lines that wait for who follows them"
+        """Prometheus readings."""
+        kept = "Bytes of log lines buffered for followers"
         yield Reading("log_tail_bytes", kept, (), {(): self._kept.bytes})
-        skipped = "Batches of log lines that nobody can read, each time one was passed over"
+        skipped = "Unreadable batches of log lines that were skipped"
         yield Reading("log_batches_skipped", skipped, (), {(): self._skipped})
 
     def read(self, message: Stored) -> Fresh | None:
-        """The lines of a message; None, and counted, for one that nobody can read."""
+        """Decode the lines of a message; None, and counted, if it is unreadable."""
         fresh = fresh_of(message)
         if fresh is None:
             self._skipped += 1
@@ -272,7 +272,7 @@ class Tails:
 
     @asynccontextmanager
     async def tail(self, task_id: str, is_over: Fact) -> AsyncIterator[Tail]:
-        """What comes in a task's log from now on; `is_over` says that its writers are gone."""
+        """Follow a task's log from now on. `is_over` says that its writers are gone."""
         reader = self._readers.get(task_id)
         if reader is None or reader.work.done():
             reader = self._readers[task_id] = _Reader(
@@ -282,7 +282,7 @@ class Tails:
         reader.tails[tail] = None
         try:
             await asyncio.shield(reader.ready)
-            # Before the reader was ready nothing was handed out.
+            # Nothing was delivered before the reader was ready.
             tail.after = tail.after or reader.position
             yield tail
         finally:

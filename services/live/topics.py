@@ -1,4 +1,4 @@
-"""What a record concerns, in the words of the live channel."""
+"""Maps records to the topics of the live channel."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from services.kit.roots import loaded
 from services.kit.rules import Key
 
 SERIES = ".series"
-"""Ending of the topics that reports move."""
+"""Suffix of the topics that reports change."""
 
 
 def topics_of(state: State, key: Key) -> Iterator[str]:
-    """What a record that moved concerns."""
+    """Yield the topics affected by a changed record."""
     kind, id = key
     match kind:
         case "experiments":
             yield from ("experiments", f"experiment.{id}")
-        # What moved is loaded, or gone.
+        # A record that changed is either loaded or deleted.
         case "trials" if (trial := loaded(state.trials, id)) is not None:
             yield from (f"trial.{id}", f"experiment.{trial.experiment_id}")
         case "checkpoints" if (one := loaded(state.checkpoints, id)) is not None:

@@ -1,4 +1,4 @@
-"""Fairness among many who are woken together: so many of them go on in each turn of the loop."""
+"""Fairness among many tasks woken together: only a few of them run per iteration of the event loop."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ AT_ONCE = 16
 
 
 class Turns:
-    """Lets so many through in each turn of the loop, in the order in which they asked.
+    """Lets a limited number of tasks through per event loop iteration, in order of arrival.
 
-    What others want of the loop meanwhile waits for those few, not for all of them.
+    Other work on the loop then waits for those few only, not for all of them.
     """
 
     def __init__(self, at_once: int = AT_ONCE) -> None:
@@ -41,7 +41,7 @@ class Turns:
         self._left = self._at_once
         while self._waiting and self._left:
             turn = self._waiting.popleft()
-            # Who has gone away takes nobody's turn.
+            # A cancelled waiter uses up no turn.
             if not turn.done():
                 turn.set_result(None)
                 self._left -= 1

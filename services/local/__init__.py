@@ -1,1 +1,1 @@
-"""A whole cluster on one machine, without containers: broker, services and workers under one supervisor."""
+"""A whole cluster on one machine without containers: broker, services and workers under one supervisor."""

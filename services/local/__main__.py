@@ -67,7 +67,7 @@ def _up(args: argparse.Namespace, home: Home) -> int:
 
 
 def _plan(args: argparse.Namespace) -> Plan:
-    """What is to be started. What the configuration of a master asks for in vain is told; `CannotStart`."""
+    """Build the plan, printing which master settings have no effect. Raises `CannotStart`."""
     master = master_file.load(Path(args.master_config)) if args.master_config else master_file.MasterFile()
     for note in master.notes():
         print(note, file=sys.stderr)
@@ -91,7 +91,7 @@ def _plan(args: argparse.Namespace) -> Plan:
 
 
 def _next_steps(plan: Plan, home: Home) -> list[str]:
-    """What a person does with a cluster that has just started, one line each."""
+    """Return hints for using a cluster that has just started, one per line."""
     authority = home.authority(plan)
     certificate = f" DET_MASTER_CERT_FILE={authority}" if authority is not None else ""
     elsewhere = plan.address != DEFAULT_MASTER
@@ -105,7 +105,7 @@ def _next_steps(plan: Plan, home: Home) -> list[str]:
 
 
 def _kept(args: argparse.Namespace, home: Home) -> int:
-    """Back a cluster up, or make one of a backup."""
+    """Back up a cluster, or restore one from a backup."""
     from services.local.backup import CannotBackUp, back_up
     from services.local.restore import restore
 
@@ -170,7 +170,7 @@ def _agent(args: argparse.Namespace) -> int:
 def _add_agent_options(parser: argparse.ArgumentParser, verb: str) -> None:
     parser.add_argument("--agent-name", default=f"det-agent-{os.uname().nodename}")
     if verb == "agent-down":
-        parser.add_argument("--all", action="store_true", help="all that agent-up started")
+        parser.add_argument("--all", action="store_true", help="all workers started by agent-up")
         return
     parser.add_argument("--pool", default="default", help="resource pool of the worker")
     parser.add_argument("--slots", type=int, help="CPU slots, instead of its GPUs")
@@ -198,24 +198,24 @@ def _parser() -> argparse.ArgumentParser:
         sub = verbs.add_parser(verb, help=help)
         sub.add_argument("--name", default="determined")
         if verb in ("up", "down"):
-            sub.add_argument("--delete-db", action="store_true", help="forget all data")
+            sub.add_argument("--delete-db", action="store_true", help="delete all data")
         if verb == "up":
             _add_up_options(sub)
         if verb in ("backup", "restore"):
-            sub.add_argument("folder", help="of the backup")
-            sub.add_argument("--key-file", help="file with the key that the cluster's keys are sealed with")
+            sub.add_argument("folder", help="folder of the backup")
+            sub.add_argument("--key-file", help="file with the key that encrypts the cluster's keys")
         if verb == "restore":
-            sub.add_argument("--port", type=int, help="of the gateway; as before, unless given")
+            sub.add_argument("--port", type=int, help="port of the gateway; default: as before")
         if verb == "logs":
-            sub.add_argument("--no-follow", action="store_true", help="only what there is")
+            sub.add_argument("--no-follow", action="store_true", help="print existing lines only")
         if verb.startswith("agent-"):
             _add_agent_options(sub, verb)
     return parser
 
 
 def _add_up_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--port", type=int, help=f"of the gateway; default: {DEFAULT_PORT}")
-    parser.add_argument("--force", action="store_true", help="replace one that runs, whatever it runs")
+    parser.add_argument("--port", type=int, help=f"port of the gateway; default: {DEFAULT_PORT}")
+    parser.add_argument("--force", action="store_true", help="replace a running cluster and end its work")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
     parser.add_argument(
         "--initial-password-file", help="password of 'admin' and 'determined', if they have none"
@@ -226,7 +226,7 @@ def _add_up_options(parser: argparse.ArgumentParser) -> None:
         "--pool",
         action="append",
         default=[],
-        help="resource pool of a worker; once for each, the last for all",
+        help="resource pool of a worker; repeat per worker, the last applies to the rest",
     )
     parser.add_argument("--pools", help="YAML file with the settings of the resource pools")
     parser.add_argument("--slots", type=int, help="CPU slots per worker, instead of its GPUs")

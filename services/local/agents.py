@@ -1,4 +1,4 @@
-"""Further workers for a cluster of this machine, each under a supervisor of its own."""
+"""Additional workers for a cluster on this machine, each under its own supervisor."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ from services.local.supervisor import Cluster
 
 PATIENCE_S = 30.0
 REGISTERED = b"worker.registered"
-"""What a worker logs once the scheduler may place runs on it."""
+"""Logged by a worker once the scheduler may place runs on it."""
 FILE = "agent-{}.json"
 _started: list[subprocess.Popen[bytes]] = []
-"""Kept, as an object that is dropped complains of the process that goes on."""
+"""Keeps references, because dropping a Popen object warns about its running process."""
 
 
 def agent_up(host: str, port: int, name: str, *, pool: str, slots: int, gpu: bool) -> Home:
-    """Start a worker for the cluster at this port, in place of one of its name; returns when it is known."""
+    """Start a worker for the cluster at this port, replacing one of the same name.
+
+    Returns once it has registered.
+    """
     _check_here(host)
     home, plan = _cluster_at(port)
     agent_down(name)
@@ -56,13 +59,13 @@ def agent_up(host: str, port: int, name: str, *, pool: str, slots: int, gpu: boo
 
 
 def agent_down(name: str | None) -> list[str]:
-    """Stop the further worker of this name, or all of them; returns the names of those that ran."""
+    """Stop the additional worker with this name, or all. Returns the names of those that were running."""
     files = sorted((data_directory() / "steadfast").glob(f"*/{FILE.format(name or '*')}"))
     return [path.stem.removeprefix("agent-") for path in files if end(path)]
 
 
 def agent_run(home: Home, plan: Plan, name: str, *, pool: str, slots: int, gpu: bool) -> None:
-    """Keep one worker running in the foreground, until SIGTERM or SIGINT."""
+    """Keep one worker running in the foreground until SIGTERM or SIGINT."""
     cluster = Cluster(replace(plan, pools=[pool], slots=slots, gpu=gpu), home)
 
     async def until_stopped() -> None:
@@ -82,7 +85,7 @@ def _check_here(host: str) -> None:
     try:
         addresses = {item[4][0] for item in socket.getaddrinfo(host, None)}
     except OSError as error:
-        raise CannotStart(f"'{host}' is no host: {error}") from None
+        raise CannotStart(f"'{host}' is not a valid host: {error}") from None
     own = {"127.0.0.1", "::1", "0.0.0.0"}  # noqa: S104 - compared, not listened at
     if host != socket.gethostname() and not addresses <= own:
         raise CannotStart(

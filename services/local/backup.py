@@ -1,9 +1,9 @@
-"""Copies a running cluster of this machine into a folder: the log, and what cannot be made again from it.
+"""Copies a running cluster on this machine into a folder: the log, and what cannot be rebuilt from it.
 
-Whoever runs goes on. What refers to something is copied before what it refers to, so that nothing is missing
-of what the backup speaks of: the metrics database, then CONTROL, then the reports and lines that it was
-judged by; files of checkpoints before and after. The list of all files is written last: without it there is
-no backup.
+The cluster keeps running. Whatever refers to something is copied before its target, so that nothing the
+backup refers to is missing: the metrics database, then CONTROL, then the reports and log lines it is based
+on; checkpoint files both before and after. The list of all files is written last; without it, the folder is
+not a backup.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ FORM = 1
 LIST = "manifest.json"
 KEYS = "keys.box"
 STREAMS = (subjects.CONTROL, subjects.REPORTS, subjects.LOGS, subjects.WITNESS)
-"""In this order; orders to workers follow from the log."""
+"""In this order. Worker orders are derived from the log."""
 SECRET = ("secrets", "tls")
 ARCHIVE = "STEADFAST_ARCHIVE"
 
 
 class CannotBackUp(Exception):
-    """Nothing that could be restored was made, or nothing was restored; the text says why."""
+    """No usable backup was made, or nothing was restored. The text says why."""
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -55,28 +55,28 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a backup holds."""
+    """The contents of a backup."""
 
     form: int = FORM
     made_at: float
     cluster: str
     salt: bytes
-    """Of the key that the keys of the cluster are encrypted with."""
+    """Salt of the key that encrypts the cluster's keys."""
     streams: dict[str, dict[str, Any]]
     checkpoints: str
-    """Where the log says that checkpoints lie."""
+    """Where checkpoints are stored, according to the log."""
     files: dict[str, Entry]
 
 
 def back_up(home: Home, target: Path, key: bytes) -> Manifest:
-    """Copy a cluster that runs into a folder that is not there yet; raises `CannotBackUp`."""
+    """Copy a running cluster into a new or empty folder. Raises `CannotBackUp`."""
     plan = home.plan()
     if plan is None:
         raise CannotBackUp(f"there is no cluster '{home.name}'")
     if not is_running(home):
-        raise CannotBackUp(f"cluster '{home.name}' does not run: start it, its broker gives what it holds")
+        raise CannotBackUp(f"cluster '{home.name}' is not running: start it first; its broker has the data")
     if target.exists() and any(target.iterdir()):
-        raise CannotBackUp(f"{target} is not empty: a backup goes into a folder of its own")
+        raise CannotBackUp(f"{target} is not empty: choose a new folder for the backup")
     target.mkdir(parents=True, exist_ok=True, mode=0o700)
     storage = Path(plan.storage) if plan.storage else home.path / "checkpoints"
     salt = utils.random(pwhash.argon2id.SALTBYTES)
@@ -106,13 +106,13 @@ def back_up(home: Home, target: Path, key: bytes) -> Manifest:
 
 
 def archive_of(plan: Plan) -> Path | None:
-    """The directory of the cluster's archive; None where it has none, or one in a bucket."""
+    """Return the directory of the cluster's archive; None if it has none, or one in a bucket."""
     place = plan.settings.get(ARCHIVE) or os.environ.get(ARCHIVE) or ""
     return Path(place) if place.startswith("/") else None
 
 
 def box_of(key: bytes, salt: bytes) -> SecretBox:
-    """What encrypts and opens the keys of a cluster, by a passphrase or the content of a key file."""
+    """Return the box that encrypts the cluster's keys, for a passphrase or the content of a key file."""
     made = pwhash.argon2id.kdf(
         SecretBox.KEY_SIZE,
         key,
@@ -124,7 +124,7 @@ def box_of(key: bytes, salt: bytes) -> SecretBox:
 
 
 def opened(box: SecretBox, sealed: bytes) -> bytes:
-    """The keys of a cluster; raises `CannotBackUp` for a wrong key."""
+    """Decrypt the keys of a cluster. Raises `CannotBackUp` for a wrong key."""
     try:
         return box.decrypt(sealed)
     except CryptoError:
@@ -132,7 +132,7 @@ def opened(box: SecretBox, sealed: bytes) -> bytes:
 
 
 def entry_of(path: Path) -> Entry:
-    """What a file is known by."""
+    """Return a file's size and digest."""
     with path.open("rb") as file:
         return Entry(path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
 
@@ -142,7 +142,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _copy_database(source: Path, target: Path) -> None:
-    """As it is at one moment, while its service writes."""
+    """Copy a database as of one moment, while its service writes."""
     if not source.exists():
         return
     with contextlib.ExitStack() as stack:
@@ -151,7 +151,7 @@ def _copy_database(source: Path, target: Path) -> None:
 
 
 def _copy_new(source: Path, target: Path) -> None:
-    """Copy what is not there yet; files that go away meanwhile are what a deletion takes."""
+    """Copy files that are missing in the target. Files that vanish meanwhile were deleted by the cluster."""
     for path in _files(source) if source.is_dir() else ():
         copy = target / path.relative_to(source)
         if copy.exists() and copy.stat().st_size == path.stat().st_size:
@@ -180,7 +180,7 @@ async def _copy_streams(home: Home, plan: Plan, target: Path) -> dict[str, dict[
 
 
 def _packed(home: Home) -> bytes:
-    """The folders with keys as one file."""
+    """Pack the folders with keys into one file."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as tar:
         for name in SECRET:

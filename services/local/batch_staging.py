@@ -1,9 +1,9 @@
-"""Has the broker stage batches in memory.
+"""Makes the broker stage batches in memory.
 
-nats-server makes a file store of its own for each atomic batch, flushed like a stream, and removes it once
-the batch is in the stream. That is most of what a batch costs, and keeps nothing: a batch counts when it is
-in the stream, which is flushed before the broker says so, and what is staged is thrown away when the broker
-starts. The broker has no setting for the place, but follows a link (`docs/decisions/0063`).
+nats-server creates a separate file store for each atomic batch, flushed like a stream, and removes it once
+the batch is in the stream. This is most of the cost of a batch and provides no durability: a batch counts
+only when it is in the stream, which is flushed before the ack, and staged data is discarded when the broker
+starts. The broker has no setting for the staging folder, but follows a symbolic link (`docs/decisions/0063`).
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from services.kit.disk_space import space_at
 MEMORY = Path("/dev/shm")  # noqa: S108 - nothing there is used that others could have made
 PREFIX = "steadfast-batches-"
 NAME = "batches"
-"""What nats-server calls the folder, beside the messages of a stream."""
+"""nats-server's name for the staging folder, beside a stream's messages."""
 LOG = "log"
-"""In each folder in memory, a link to the stream whose batches it holds."""
+"""Name of the link in each in-memory folder to the stream whose batches it stages."""
 ROOM = 256 << 20
-"""Bytes that must be free in memory: a batch may hold some of the largest messages."""
+"""Free memory in bytes that is required: a batch may hold several messages of the maximum size."""
 LOOK_EVERY_S = 0.5
 
 
 class BatchStaging:
-    """Keeps the place of one broker's batches for as long as its supervisor runs."""
+    """Maintains the staging links of one broker while its supervisor runs."""
 
     def __init__(self, store: Path, memory: Path = MEMORY) -> None:
-        """`store` is where the broker keeps the log."""
+        """`store` is where the broker stores the log."""
         self._store = store
         self._memory = memory
 
     async def keep(self) -> None:
-        """Look again and again, until cancelled: the broker makes the folder anew when it starts."""
+        """Check periodically until cancelled, because the broker recreates the folder when it starts."""
         self.sweep()
         while True:
             self.look()
             await asyncio.sleep(LOOK_EVERY_S)
 
     def look(self) -> None:
-        """Put links where there are none; take them away where memory is short. Leaves what is in use."""
+        """Create missing links, or remove them if memory is short. Never touches a folder in use."""
         roomy = self._has_room()
         for link in self._links():
             with contextlib.suppress(OSError):
@@ -56,7 +56,7 @@ class BatchStaging:
                     link.unlink()
 
     def clear(self) -> None:
-        """Leave nothing in memory; for when the broker has ended."""
+        """Remove everything from memory, after the broker has ended."""
         for link in self._links():
             with contextlib.suppress(OSError):
                 if link.is_symlink():
@@ -64,7 +64,7 @@ class BatchStaging:
                 _remove(self._place(link))
 
     def sweep(self) -> None:
-        """Remove what supervisors left that were killed, of logs that are gone."""
+        """Remove folders left by killed supervisors whose logs are gone."""
         for place in self._memory.glob(f"{_prefix()}*"):
             if not (place / LOG).exists():
                 with contextlib.suppress(OSError):
@@ -81,16 +81,19 @@ class BatchStaging:
             return False
 
     def _place(self, link: Path) -> Path:
-        """The same each time, so that a supervisor that was killed leaves nothing for good."""
+        """Return the in-memory folder.
+
+        Its name is stable, so a killed supervisor leaves nothing permanently.
+        """
         name = hashlib.sha256(os.fsencode(link.absolute())).hexdigest()[:24]
         return self._memory / f"{_prefix()}{name}"
 
     def _lead_to_memory(self, link: Path) -> None:
         place = self._place(link)
-        # Whoever looks after shared memory may have removed it, as when its user logs out.
+        # It may have been removed from shared memory, for example when the user logged out.
         place.mkdir(mode=0o700, exist_ok=True)
         if not _is_ours(place):
-            # Anybody may make a folder there: what another user made under this name is not written to.
+            # Any user can create a folder there; never write to one created by another user.
             link.unlink()
             return
         if not (place / LOG).is_symlink():
@@ -98,7 +101,7 @@ class BatchStaging:
         (place / NAME).mkdir(exist_ok=True)
         if not link.is_symlink():
             if link.is_dir():
-                # An OSError where a batch is in it: then another time.
+                # Raises OSError while a batch is in it; try again later.
                 link.rmdir()
             link.symlink_to(place / NAME)
 

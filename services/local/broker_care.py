@@ -1,7 +1,7 @@
-"""Starts the broker again where it refuses every message for a reason that is over.
+"""Restarts a broker that refuses all messages although the cause is gone.
 
-A stream of nats-server that has met an error of its disk, a full one above all, takes nothing more until the
-server is started again, however much room there is by then. Its page /healthz says so.
+After a disk error, typically a full disk, a nats-server stream accepts nothing until the server is restarted,
+however much space there is by then. Its /healthz page reports this.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ from services.local.processes import tell
 LOOK_EVERY_S = 1.0
 ANSWER_S = 2.0
 ROOM_TO_WRITE = 32 << 20
-"""Bytes that must be free before the broker is started again: some messages of the largest size."""
+"""Free bytes required before the broker is restarted: a few messages of the maximum size."""
 FIRST_PAUSE_S = 2.0
 LONGEST_PAUSE_S = 60.0
 STEADY_AFTER_S = 60.0
-"""A broker that has taken messages for so long is well again: the next fault is another one."""
+"""Seconds of accepting messages after which a broker counts as healthy, so that the next fault is a new
+one."""
 LATCHED = ("write error", "not enabled", "disabled")
-"""What stands in its answer when only a new start helps."""
+"""Parts of its answer that mean only a restart helps."""
 
 
 class BrokerCare:
-    """Looks after one broker for as long as its supervisor runs."""
+    """Watches one broker while its supervisor runs."""
 
     def __init__(self, restart: Callable[[], Awaitable[None]], monitor_port: int, store: Path) -> None:
-        """`restart` ends the broker, which is then started again; `store` is where it keeps the log."""
+        """`restart` ends the broker, which is then started again. `store` is where it stores the log."""
         self._restart = restart
         self._monitor_port = monitor_port
         self._store = store
@@ -41,7 +42,7 @@ class BrokerCare:
         self._well_since = time.monotonic()
 
     async def keep(self) -> None:
-        """Look again and again, until cancelled."""
+        """Check periodically until cancelled."""
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
             wrong = await asyncio.to_thread(write_error, self._monitor_port)
@@ -53,10 +54,10 @@ class BrokerCare:
     async def _heal(self, wrong: str) -> None:
         if missing := await asyncio.to_thread(self._missing):
             if self._told != wrong:
-                tell(f"the broker takes no messages: {wrong}; {missing}")
+                tell(f"the broker accepts no messages: {wrong}; {missing}")
             self._told = wrong
             return
-        tell(f"the broker takes no messages: {wrong}; there is room now, so it is started again")
+        tell(f"the broker accepts no messages: {wrong}; there is space now, so it is restarted")
         self._told = ""
         await self._restart()
         self._well_since = time.monotonic()
@@ -64,15 +65,15 @@ class BrokerCare:
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
 
     def _missing(self) -> str:
-        """What has to come before a new start helps; empty for nothing."""
+        """Return what prevents a useful restart; empty if nothing does."""
         try:
             space = space_at(self._store)
         except OSError as error:
-            return f"its disk cannot be looked at: {error}"
+            return f"its disk cannot be checked: {error}"
         if space.free >= ROOM_TO_WRITE:
             return ""
         wanted = size_in_words(ROOM_TO_WRITE)
-        return f"{size_in_words(space.free)} are free at {self._store}: it goes on once there are {wanted}"
+        return f"{size_in_words(space.free)} are free at {self._store}: it restarts once there are {wanted}"
 
     def _note_well(self) -> None:
         self._told = ""
@@ -81,7 +82,7 @@ class BrokerCare:
 
 
 def write_error(monitor_port: int) -> str:
-    """Why the broker refuses all messages until it is started again; empty when it does not, or is away."""
+    """Return why the broker refuses all messages until it is restarted; empty if it does not, or is away."""
     connection = http.client.HTTPConnection("127.0.0.1", monitor_port, timeout=ANSWER_S)
     try:
         connection.request("GET", "/healthz")

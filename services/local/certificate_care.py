@@ -1,4 +1,4 @@
-"""Has the certificate of a local cluster renewed while it runs, before it ends."""
+"""Renews the certificate of a running local cluster before it expires."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ LOOK_S = 6 * 3600.0
 async def keep_certificates(
     keep: Callable[[], Certificates | None], reload_broker: Callable[[], None], look_s: float = LOOK_S
 ) -> None:
-    """Look at the certificate again and again, until cancelled.
+    """Check the certificate periodically until cancelled.
 
-    `keep` makes a new one where the old one ends soon, and says where it lies; None where there is none. All
-    programs but the broker see a new one by themselves.
+    `keep` creates a new certificate if the old one expires soon, and returns its location; None without TLS.
+    All programs except the broker notice a new certificate by themselves.
     """
     shown = b""
     while True:
@@ -28,7 +28,7 @@ async def keep_certificates(
             certificates = await asyncio.to_thread(keep)
             now = certificates.certificate.read_bytes() if certificates is not None else b""
         except OSError as error:
-            tell(f"the certificate cannot be looked at: {error}")
+            tell(f"the certificate cannot be checked: {error}")
             now = shown
         if shown and now != shown:
             reload_broker()

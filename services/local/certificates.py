@@ -1,4 +1,4 @@
-"""An authority of the cluster's own, and the certificate that its broker and gateway show."""
+"""The cluster's own certificate authority, and the certificate of its broker and gateway."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ from services.kit.hosts_named import parsed
 
 AUTHORITY_DAYS = 3650
 CERTIFICATE_DAYS = 397
-"""What some clients take at most."""
+"""The maximum that some clients accept."""
 USES = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
-"""Brokers show it to one another, whoever of them calls."""
+"""Brokers use it both as servers and as clients of each other."""
 RENEWED_DAYS = 60
-"""Before its end, at a start."""
+"""Remaining lifetime in days below which a start renews a certificate."""
 
 
 @dataclass(frozen=True)
 class Certificates:
-    """Files of one cluster."""
+    """The certificate files of one cluster."""
 
     authority: Path
-    """What clients are given, for `DET_MASTER_CERT_FILE`."""
+    """The file given to clients, for `DET_MASTER_CERT_FILE`."""
     certificate: Path
     key: Path
 
 
 def keep(folder: Path, secrets: Path, host: str, now: datetime | None = None) -> Certificates:
-    """Make what is missing or soon too old; names this host, loopback and `host`.
+    """Create what is missing or about to expire. The certificate names this host, loopback and `host`.
 
-    `folder` is for what everybody may read, `secrets` for keys.
+    `folder` is for public files, `secrets` for keys.
     """
     now = now or datetime.now(UTC)
     certificates = Certificates(folder / "ca.pem", folder / "server.pem", secrets / "server.key")
@@ -65,7 +65,7 @@ def keep(folder: Path, secrets: Path, host: str, now: datetime | None = None) ->
 
 
 def names_of(host: str) -> list[str]:
-    """By what a cluster that listens at `host` is reached."""
+    """Return the names and addresses by which a cluster listening at `host` is reached."""
     names = [
         "localhost",
         "127.0.0.1",
@@ -98,7 +98,7 @@ def _make_certificate(
     authority = x509.load_pem_x509_certificate(certificates.authority.read_bytes())
     signer = load_pem_private_key(authority_key.read_bytes(), None)
     if not isinstance(signer, EllipticCurvePrivateKey):
-        raise TypeError(f"{authority_key} is no key of this kind of authority")
+        raise TypeError(f"{authority_key} is not an elliptic curve key")
     key = generate_private_key(SECP256R1())
     alternatives = [_alternative(name) for name in names]
     from_authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
@@ -115,13 +115,13 @@ def _make_certificate(
 
 
 def _is_good(certificate: Path, authority: Path, names: list[str], now: datetime) -> bool:
-    """Whether it is of this authority, for these names, and lasts for a while."""
+    """Whether the certificate is from this authority, for these names, and not about to expire."""
     try:
         existing = x509.load_pem_x509_certificate(certificate.read_bytes())
         existing.verify_directly_issued_by(x509.load_pem_x509_certificate(authority.read_bytes()))
         has = existing.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except Exception:
-        # Not there, damaged, or of another authority: each means a new one.
+        # Missing, damaged, or from another authority: create a new one.
         return False
     lasts = existing.not_valid_after_utc > now + timedelta(days=RENEWED_DAYS)
     return lasts and set(has) == {_alternative(name) for name in names}
@@ -132,7 +132,7 @@ def _begun(
 ) -> x509.CertificateBuilder:
     begun = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer)
     begun = begun.public_key(key.public_key()).serial_number(x509.random_serial_number())
-    # Clocks differ a little.
+    # Allow for small clock differences.
     return begun.not_valid_before(now - timedelta(hours=1)).not_valid_after(now + timedelta(days=days))
 
 

@@ -35,21 +35,22 @@ DOWN_PATIENCE_S = 60.0
 
 
 _started: dict[int, subprocess.Popen[bytes]] = {}
-"""Supervisors that this very process started, and so must collect when they end."""
+"""Supervisors started by this process, which must reap them when they exit."""
 
 
 def up(plan: Plan, home: Home, *, fresh: bool = False, force: bool = False, password: str = "") -> str:
-    """Start a cluster; returns the address of the gateway.
+    """Start a cluster and return the address of the gateway.
 
-    Returns when the gateway answers and every worker has registered. `fresh` forgets all data first. One of
-    that name that runs already is left alone when it was started alike, else replaced only with `force`.
-    `password` is for the users `admin` and `determined`, as long as they have none. Raises `CannotStart`.
+    Returns once the gateway answers and every worker has registered. `fresh` deletes all data first. A
+    running cluster with that name is left alone if it was started with the same options, and otherwise
+    replaced only with `force`. `password` is set for the users `admin` and `determined` if they have none.
+    Raises `CannotStart`.
     """
     address = plan.address
     if is_running(home) and not force:
         check_alike(plan, home, fresh=fresh)
         return address
-    # What is refused must leave the cluster that runs, and its data, as they are.
+    # Check first: a refusal must leave the running cluster and its data unchanged.
     check_password(plan, home, password, fresh=fresh)
     before = home.plan()
     if before is None or (before.host, before.port) != (plan.host, plan.port):
@@ -74,14 +75,14 @@ def up(plan: Plan, home: Home, *, fresh: bool = False, force: bool = False, pass
         )
     _started[process.pid] = process
     if home.read("processes.json") is None:
-        # Else it was quicker, and has named its programs, too.
+        # Otherwise the supervisor was faster and has already recorded its programs.
         home.write("processes.json", {"supervisor": process.pid})
     _wait_until_up(plan, home, process, address, printed)
     return address
 
 
 def _without_password() -> dict[str, str]:
-    # It is for the gateway alone, which reads it from a file.
+    # The password is for the gateway only, which reads it from a file.
     return {name: text for name, text in os.environ.items() if name != INITIAL_PASSWORD}
 
 
@@ -97,7 +98,7 @@ def _wait_until_up(
             return
         if refusals := logs.refusals(home.path / "logs", printed):
             down(home)
-            raise CannotStart("\n".join(["a program does not start with its settings:", *refusals]))
+            raise CannotStart("\n".join(["a program refuses its settings:", *refusals]))
         time.sleep(0.03)
     down(home)
     text = f"the cluster did not answer within {UP_PATIENCE_S:.0f} s; see {home.path / 'logs'}"
@@ -105,9 +106,9 @@ def _wait_until_up(
 
 
 def workers_here(address: str, authority: Path | None = None) -> int | None:
-    """How many workers the gateway knows; None while it does not answer.
+    """Return the number of workers the gateway knows; None while it does not answer.
 
-    `authority`: the file of who vouches for its certificate, where it speaks TLS.
+    `authority` is the file of the authority that signed its certificate, if it uses TLS.
     """
     try:
         return int(_get(f"{address}/info", authority).get("workers", 0))
@@ -123,7 +124,7 @@ def _get(url: str, authority: Path | None) -> dict[str, Any]:
 
 
 def stop_part(home: Home, name: str, number: int = signal.SIGTERM) -> None:
-    """End one program of a running cluster and leave it ended; returns when it is gone."""
+    """Stop one program of a running cluster and keep it stopped. Returns when it has exited."""
     pid = (home.read("processes.json") or {})[name]
     home.ask(name, Wish(stopped=True, settings=home.wish(name).settings))
     with contextlib.suppress(ProcessLookupError):
@@ -132,12 +133,12 @@ def stop_part(home: Home, name: str, number: int = signal.SIGTERM) -> None:
 
 
 def start_part(home: Home, name: str, settings: dict[str, str] | None = None) -> None:
-    """Let a program that was stopped run again, with further settings if wanted."""
+    """Restart a program that was stopped, optionally with additional settings."""
     home.ask(name, Wish(settings=home.wish(name).settings | (settings or {})))
 
 
 def down(home: Home, *, forget: bool = False) -> bool:
-    """Stop a cluster if it runs, trials included; returns whether there was anything to stop."""
+    """Stop a cluster if it runs, including its trials. Returns whether there was anything to stop."""
     for path in sorted(home.path.glob("agent-*.json")):
         end(path)
     pids = home.read("processes.json") or {}
@@ -154,7 +155,7 @@ def down(home: Home, *, forget: bool = False) -> bool:
 
 
 def end(path: Path) -> bool:
-    """Stop the process that a file tells, and remove the file; returns whether it ran."""
+    """Stop the process named in a file and remove the file. Returns whether it was running."""
     try:
         pid = int(json.loads(path.read_bytes())["pid"])
     except FileNotFoundError:

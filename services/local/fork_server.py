@@ -1,13 +1,12 @@
-"""Loads once what all services are made of, and is forked for each.
+"""Loads the modules shared by all services once, and forks for each service.
 
     python -m services.local.fork_server HOME MODULE ...
 
-Importing takes a second of a processor and 40 to 80 MB for each service, and is nearly the same for all.
-A process that was forked from one which has done it starts at once, and shares that memory for as long as
-it does not write to it.
+Imports take each service a second of processor time and 40 to 80 MB, nearly the same for all. A fork of a
+process that has done them starts at once, and shares that memory as long as it does not write to it.
 
-It is told on a socket what to start (`services.local.forks` is the other end) and has nothing else to do: no
-threads, no connections, no loop. What runs in a fork is what `python -m MODULE` runs.
+The server receives requests on a socket (`services.local.forks` is the client) and does nothing else: no
+threads, no connections, no event loop. A fork runs what `python -m MODULE` would run.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ import setproctitle
 from services.kit.host_processes import die_with_parent
 
 CONTROL = "STEADFAST_FORK_SERVER"
-"""Variable with the descriptor that it is told on."""
+"""Variable with the descriptor of the request socket."""
 REQUEST_BYTES = 128 * 1024
 
 
 def main() -> None:
-    """Serve until the other end is closed; comes back in a fork alone, of which it has made a service."""
+    """Serve until the client closes the socket. Returns only in a fork, after running a service."""
     control = socket.socket(fileno=int(os.environ.pop(CONTROL)))
     preload(sys.argv[2:])
-    # Who is told to end is told by the supervisor; and nobody asks how a fork has ended.
+    # The supervisor ends services explicitly, and the exit status of forks is not used.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     module = _served(control)
@@ -45,21 +44,21 @@ def main() -> None:
 
 
 def preload(services: Iterable[str]) -> None:
-    """Import what services need. One that cannot be imported says so itself, when it is started."""
+    """Import what services need. A module that fails to import reports that when its service is started."""
     importlib.import_module("services.kit.import_trimming")
-    # The last two are loaded by a service when it runs: to make its tables, and to speak with them.
+    # The last two are loaded by running services: to create their tables, and to access them.
     for module in (*(f"{name}.app" for name in services), "sqlalchemy.dialects.sqlite", "alembic.command"):
         try:
             importlib.import_module(module)
         except Exception as error:
-            print(f"{module} is not loaded beforehand: {error!r}", file=sys.stderr, flush=True)
+            print(f"{module} cannot be preloaded: {error!r}", file=sys.stderr, flush=True)
     gc.collect()
-    # What is here now is never looked at again by a collection: that would copy all of it into each fork.
+    # Exclude everything loaded so far from collection, which would copy it into each fork.
     gc.freeze()
 
 
 def _served(control: socket.socket) -> str:
-    """Fork for whoever asks; returns in a fork, with the module that is to be run there."""
+    """Fork on request. Returns in each fork, with the module to run."""
     while True:
         request, (output, answer), _, _ = _received(control)
         server, pid = os.getpid(), os.fork()
@@ -76,18 +75,18 @@ def _served(control: socket.socket) -> str:
 def _received(control: socket.socket) -> tuple[bytes, list[int], int, object]:
     found = socket.recv_fds(control, REQUEST_BYTES, 2)
     if len(found[1]) != 2:
-        # The supervisor is gone, and this process with all its forks goes, too.
+        # The supervisor is gone; exit, which also ends all forks.
         os._exit(0)
     return found
 
 
 def _tell(answer: int, pid: int) -> None:
-    """Send the number of a fork, and a descriptor of it: the number may be another's later."""
+    """Send a fork's pid and its process descriptor, because the pid may be reused later."""
     with socket.socket(fileno=answer) as reply:
         try:
             process = os.pidfd_open(pid)
         except ProcessLookupError:
-            # It has ended already: no answer.
+            # It has already ended: send no answer.
             return
         try:
             reply.sendmsg(
@@ -100,11 +99,12 @@ def _tell(answer: int, pid: int) -> None:
 
 
 def _become(module: str, environment: dict[str, str], output: int, server: int) -> None:
-    """Be like a process that was started for itself."""
-    # A killed supervisor must not leave half a cluster behind: it takes the server along, and that its forks.
+    """Set up the process as if it had been started on its own."""
+    # A killed supervisor must not leave half a cluster behind: it takes the server down, which takes its
+    # forks.
     die_with_parent(server)
     name = module.rpartition(".")[2]
-    # As `ps` and `top` show it; the folder tells whose it is, and finds what a cluster has left.
+    # The name shown by `ps` and `top`. The folder identifies the cluster and helps to find its leftovers.
     setproctitle.setproctitle(f"steadfast {name} {sys.argv[1]}")
     setproctitle.setthreadtitle(name)
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,7 +1,7 @@
-"""Services that are started as forks of one process, so that what they are made of is loaded once.
+"""Starts services as forks of one process, so that shared modules are loaded only once.
 
-Where that cannot be done (another system than Linux, a variable that an interpreter reads as it starts, a
-server that has ended) a service is started as any program is.
+If that is not possible (not on Linux, an environment variable that an interpreter reads at startup, or a
+server that has ended), a service is started like any other program.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from services.kit.readable import readable
 from services.local.fork_server import CONTROL, REQUEST_BYTES
 
 READY_S = 60.0
-"""For so long a service waits to be forked."""
+"""Maximum wait in seconds for a service to be forked."""
 AT_ITS_START = ("PYTHON", "LD_", "MALLOC_", "LC_", "LANG")
-"""Variables with these beginnings are read by an interpreter as it starts, and would come too late."""
+"""Prefixes of variables that an interpreter reads at startup, so that setting them in a fork is too late."""
 
 
 class NotForked(Exception):
-    """It has to be started otherwise; the text says why."""
+    """The service must be started in another way. The text says why."""
 
 
 class Forked:
-    """A process that is a child of the server: known by a descriptor, so never mistaken for another one."""
+    """A child of the server, identified by a process descriptor and thus never mistaken for another."""
 
     def __init__(self, pid: int, descriptor: int) -> None:
         self.pid = pid
@@ -47,36 +47,39 @@ class Forked:
 
     @property
     def returncode(self) -> int | None:
-        """None while it runs; how it ended is not known."""
+        """None while it runs, then 0: its real exit status is unknown."""
         return 0 if self._ended.is_set() else None
 
     async def wait(self) -> int:
-        """Wait until it has ended."""
+        """Wait until the process has ended."""
         await self._ended.wait()
         return 0
 
     def terminate(self) -> None:
-        """Ask it to end."""
+        """Send SIGTERM."""
         self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it."""
+        """Send SIGKILL."""
         self.send_signal(signal.SIGKILL)
 
     def send_signal(self, number: int) -> None:
-        """Raises `ProcessLookupError` where it has ended."""
+        """Send a signal. Raises `ProcessLookupError` if the process has ended."""
         if self._ended.is_set():
             raise ProcessLookupError(self.pid)
         signal.pidfd_send_signal(self._descriptor, number)
 
 
 class Forks:
-    """The server's other end. It is started with the first service, and again when it has ended."""
+    """The client of the fork server.
+
+    It starts the server with the first service, and again if it has ended.
+    """
 
     def __init__(self, home: Path, modules: Sequence[str], log: Path, before: Callable[[], None]) -> None:
-        """`home` is shown on its command line, and so on those of its forks.
+        """`home` appears on the command lines of the server and its forks.
 
-        `before` runs in the server before it is one, to have it end with this process.
+        `before` runs in the server process first; it must make the server exit with this process.
         """
         self._home = home
         self._modules = modules
@@ -86,7 +89,7 @@ class Forks:
         self._control: socket.socket | None = None
 
     def takes(self, command: Sequence[str], environment: Mapping[str, str]) -> str:
-        """The module that a command runs, where it can be forked; else empty."""
+        """Return the module that a command runs if it can be forked, else an empty string."""
         if not hasattr(os, "pidfd_open") or list(command[:-1]) != [sys.executable, "-P", "-m"]:
             return ""
         if command[-1] not in self._modules or _at_start(environment) != _at_start(os.environ):
@@ -94,7 +97,7 @@ class Forks:
         return command[-1]
 
     async def start(self, module: str, environment: Mapping[str, str], output: IO[bytes]) -> Forked:
-        """A new process that runs a module, with this environment and output; raises `NotForked`."""
+        """Start a process that runs a module, with this environment and output. Raises `NotForked`."""
         request = json.dumps({"module": module, "environment": dict(environment)}).encode()
         if len(request) > REQUEST_BYTES:
             raise NotForked(f"its environment has {len(request):,} bytes")
@@ -112,7 +115,7 @@ class Forks:
             return await _answered(ours)
 
     def _begun(self) -> socket.socket:
-        """The socket to a server that runs, as far as is known."""
+        """Return the socket to the server, starting it if necessary."""
         if self._process is not None and self._process.poll() is not None:
             self.end()
         if self._control is None:
@@ -136,7 +139,7 @@ class Forks:
         return ours, process
 
     def end(self) -> None:
-        """End the server, and whatever of its forks still runs."""
+        """Kill the server and its remaining forks."""
         if self._control is not None:
             self._control.close()
         if self._process is not None:

@@ -1,4 +1,4 @@
-"""The keys of a cluster as files, each for its owner only."""
+"""The keys of a cluster as files that only their owner can read."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from services.kit.files import set_aside, write_whole
 
 
 def write_keys(folder: Path, *, services: Path | None = None, workers: Path | None = None) -> Authority:
-    """Make keys in `folder`, or read those that are there, and write what services and workers are given.
+    """Create or load the keys in `folder`, and write the files for services and workers.
 
-    A credential for each service, `searcher.creds` and so on, goes to the folder for services;
-    `worker-signing.json`, by which a worker connects under its own id, and `trial-signing.json`, the key for
-    scripts, to that for workers. Both folders are `folder` unless named. `authority.json` and
-    `operator.creds` stay where the cluster is administered.
+    The services folder gets a credentials file per service, `searcher.creds` and so on. The workers folder
+    gets `worker-signing.json`, with which a worker connects under its own id, and `trial-signing.json`, the
+    key for scripts. Both default to `folder`. `authority.json` and `operator.creds` stay in `folder`, where
+    the cluster is administered.
     """
     services, workers = services or folder, workers or folder
     for each in (folder, services, workers):
@@ -36,23 +36,23 @@ def write_keys(folder: Path, *, services: Path | None = None, workers: Path | No
 
 
 def write_worker(authority: Authority, path: Path, worker_id: str) -> Path:
-    """Write the credentials of one worker: they speak for it alone."""
+    """Write the credentials of one worker, valid for that worker only."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     _write(path, authority.worker(worker_id))
     return path
 
 
 def keep_secret(path: Path) -> Path:
-    """A file with a random secret, made at first use, and again where it is empty."""
+    """Return a file with a random secret, created on first use and replaced if it is empty."""
     if path.exists() and not path.stat().st_size:
-        print(f"{path} is empty: kept as {set_aside(path).name}, and a new secret is made", file=sys.stderr)
+        print(f"{path} is empty: kept as {set_aside(path).name}, a new one is created", file=sys.stderr)
     if not path.exists():
         _write(path, secrets.token_hex(32))
     return path
 
 
 class KeysDamaged(Exception):
-    """The file with the keys of a cluster cannot be read; the text says what to do."""
+    """The file with the cluster's keys cannot be read. The text says what to do."""
 
 
 def _authority(file: Path) -> Authority:
@@ -61,11 +61,11 @@ def _authority(file: Path) -> Authority:
     try:
         authority = Authority.from_json(file.read_text())
         if authority.to_json() != file.read_text():
-            # An earlier version had fewer.
+            # An earlier version had fewer keys.
             _write(file, authority.to_json())
         return authority
     except (ValueError, TypeError, KeyError) as error:
-        # Not made anew: the broker keeps the log under the name of the account that these keys are of.
+        # Never create new keys: the broker stores the log under the name of the account these keys belong to.
         raise KeysDamaged(
             f"{file} is damaged ({error}). It holds the keys of the cluster, by which its log is found: put "
             "the copy from your backup in its place. Without one, remove the whole folder of the cluster"
@@ -73,5 +73,5 @@ def _authority(file: Path) -> Authority:
 
 
 def _write(path: Path, text: str) -> None:
-    """Whole or not at all: half a key is worse than none."""
+    """Write atomically: half a key is worse than none."""
     write_whole(path, text.encode())

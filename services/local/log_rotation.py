@@ -1,4 +1,4 @@
-"""Keeps what the programs of a local cluster print from filling the disk."""
+"""Keeps the output of a local cluster's programs from filling the disk."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import shutil
 from pathlib import Path
 
 LARGEST = 64 * 1024 * 1024
-"""Bytes that a log may have before it becomes the old one of its program."""
+"""Size in bytes at which a log is rotated."""
 LOOK_S = 10.0
 OLD = ".log.1"
 
 
 async def keep_small(folder: Path, largest: int = LARGEST, look_s: float = LOOK_S) -> None:
-    """Look at the logs again and again; for ever."""
+    """Check the logs periodically, forever."""
     while True:
         await asyncio.to_thread(rotate, folder, largest)
         await asyncio.sleep(look_s)
 
 
 def rotate(folder: Path, largest: int = LARGEST) -> list[Path]:
-    """Move what too long logs hold into one older file each; returns those logs.
+    """Rotate logs that are too long, keeping one old file each. Returns those logs.
 
-    Programs hold their logs open and only append, so a log is copied and then emptied under them. What is
-    printed between the two is lost, and so is the old file when the disk has no room for it.
+    Programs keep their logs open and only append, so a log is copied and then truncated in place. Output
+    written between the two steps is lost, and so is the old file if the disk has no space for it.
     """
     long = [path for path in sorted(folder.glob("*.log")) if _size(path) > largest]
     for path in long:

@@ -1,4 +1,4 @@
-"""Shows what the programs of a local cluster print."""
+"""Shows the output of a local cluster's programs."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ LOOK_S = 0.2
 TAIL_BYTES = 64 * 1024
 LAST_LINES = 5
 REFUSAL = r"settings\.refused|^\w+: STEADFAST_|settings do not make sense"
-"""Said by a program that no new start helps."""
+"""Log lines of a program that a restart cannot help."""
 FAILURE = re.compile(rf"service\.failed|worker\.failed|\[FTL\]|{REFUSAL}")
 
 
 def show(folder: Path, *, follow: bool) -> None:
-    """Print the lines of all programs, each with its program's name; with `follow` until interrupted."""
+    """Print the lines of all programs, each with its program's name; with `follow`, until interrupted."""
     places: dict[Path, int] = {}
     while True:
         for path in sorted(folder.glob("*.log")):
@@ -29,7 +29,7 @@ def show(folder: Path, *, follow: bool) -> None:
 
 
 def _print_from(path: Path, place: int) -> int:
-    """Print the whole lines from there on; returns where the next begin."""
+    """Print the complete lines from an offset on. Returns the offset of the next line."""
     place = _still(path, place)
     with path.open("rb") as file:
         file.seek(place)
@@ -41,12 +41,12 @@ def _print_from(path: Path, place: int) -> int:
 
 
 def _still(path: Path, place: int) -> int:
-    """The place, or the beginning of a log that was emptied meanwhile."""
+    """Return the offset, or 0 if the log was truncated meanwhile."""
     return place if place <= path.stat().st_size else 0
 
 
 def last_lines(path: Path) -> list[str]:
-    """The end of what one program printed; empty when it printed nothing."""
+    """Return the last lines of a program's output; empty if there is none."""
     try:
         with path.open("rb") as file:
             file.seek(max(path.stat().st_size - TAIL_BYTES, 0))
@@ -56,7 +56,7 @@ def last_lines(path: Path) -> list[str]:
 
 
 def last_failures(folder: Path) -> list[str]:
-    """For each program that failed, the last line in which it says why."""
+    """Return each failed program's last error line."""
     rows = []
     for path in sorted(folder.glob("*.log")):
         with path.open("rb") as file:
@@ -68,12 +68,12 @@ def last_failures(folder: Path) -> list[str]:
 
 
 def ends(folder: Path) -> dict[Path, int]:
-    """Up to where each program has printed by now."""
+    """Return the current size of each program's log."""
     return {path: path.stat().st_size for path in folder.glob("*.log")}
 
 
 def refusals(folder: Path, since: Mapping[Path, int]) -> list[str]:
-    """What programs said, after some ends of their logs, of settings with which they do not start."""
+    """Return the settings errors that programs logged after the given offsets."""
     rows = []
     for path in sorted(folder.glob("*.log")):
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""The configuration file of a 0.25 master, read for a cluster of this machine.
+"""Reads the configuration file of a 0.25 master for a cluster on this machine.
 
 >>> read({"cluster_name": "lab", "db": {"host": "pg"}}).settings
 {'STEADFAST_CLUSTER_NAME': 'lab'}
@@ -24,24 +24,24 @@ _VARIABLES: dict[str, tuple[str, Mapping[str, str] | None]] = {
     "log.level": ("STEADFAST_LOG_LEVEL", LOG_LEVELS),
     "security.authz.type": ("STEADFAST_AUTHZ", _RIGHTS),
 }
-"""Setting -> variable, and what its values are called there; None: a text, taken as it is."""
+"""Setting -> environment variable, and the mapping of its values; None: any string, unchanged."""
 LAST_PORT = 65535
 
 
 @dataclass(frozen=True)
 class MasterFile:
-    """What a file asks for, of what there is here."""
+    """The supported part of what a file asks for."""
 
     port: int | None = None
     settings: dict[str, str] = field(default_factory=dict)
-    """Variables of all processes."""
+    """Environment variables of all processes."""
     pools: dict[str, Any] = field(default_factory=dict)
-    """What it says of resource pools, as a file for `STEADFAST_POOLS` says it; empty: nothing."""
+    """Its resource pools, in the format of a `STEADFAST_POOLS` file; empty if it has none."""
     unused: dict[str, str] = field(default_factory=dict)
-    """Each setting of the file that has no effect -> why, and what has instead."""
+    """Each setting of the file without effect -> why, and what to use instead."""
 
     def notes(self) -> list[str]:
-        """What has no effect, one line for each reason."""
+        """Return the settings without effect, one line per reason."""
         by_reason: dict[str, list[str]] = {}
         for name, why in self.unused.items():
             by_reason.setdefault(why, []).append(name)
@@ -52,18 +52,18 @@ class MasterFile:
 
 
 def load(path: Path) -> MasterFile:
-    """What the file at `path` asks for; raises `CannotStart` with every problem and where it is."""
+    """Read the file at `path`. Raises `CannotStart` with every problem and its place."""
     try:
         content = yamlfile.parse(path.read_text())
         return read({} if content is None else content)
     except (OSError, ValueError) as error:
         raise CannotStart(f"cannot read --master-config-path {path}: {error}") from None
     except CannotStart as error:
-        raise CannotStart(f"--master-config-path {path} makes no sense:\n{error}") from None
+        raise CannotStart(f"--master-config-path {path} is invalid:\n{error}") from None
 
 
 def read(content: Any) -> MasterFile:
-    """What the content of a file asks for; raises `CannotStart` with every problem, one a line."""
+    """Interpret the content of a file. Raises `CannotStart` with every problem, one per line."""
     problems: list[str] = []
     found = dict(_settings_in("", "", content, problems))
     settings = dict(_variables(found, problems))
@@ -80,11 +80,11 @@ def read(content: Any) -> MasterFile:
 
 
 def _settings_in(place: str, name: str, value: Any, problems: list[str]) -> Iterator[tuple[str, Any]]:
-    """Each setting of a value with its place in the file; `name` is the place without the numbers."""
+    """Yield each setting with its place in the file. `name` is the place without list indexes."""
     if name and names.is_known(name):
         yield place, value
     elif name and not names.has_below(name):
-        # What is like no known name is hardly a slip, and some master may have it: it is told, no more.
+        # A name unlike any known one is hardly a typo, and some master may have it: only report it.
         if hint := names.meant(name):
             problems.append(f'{place} is no setting of a master; did you mean "{hint}"?')
         yield place, value
@@ -104,7 +104,7 @@ def _join(above: str, key: Any) -> str:
 
 
 def _name(place: str) -> str:
-    """A place without the numbers of members of lists."""
+    """Return a place without its list indexes."""
     head, *members = place.split("[")
     return head + "".join(f"[{member.lstrip('0123456789')}" for member in members)
 
@@ -123,7 +123,7 @@ def _variables(found: Mapping[str, Any], problems: list[str]) -> Iterator[tuple[
 
 
 def _storage(content: Mapping[str, Any], unused: dict[str, str]) -> dict[str, str]:
-    """Where checkpoints go by default; none where it is a kind of storage that is not there."""
+    """Return the default checkpoint storage; nothing if its type is not supported."""
     storage = content.get("checkpoint_storage") or {}
     kind = storage.get("type")
     if kind is not None and kind not in names.OWN_STORAGES:

@@ -1,7 +1,7 @@
-"""Every setting of the file of a 0.25 master, and what becomes of it here.
+"""All settings in the configuration file of a 0.25 master, and their effect here.
 
-A name is the way to a setting, with `[]` for each member of a list: `resource_pools[].pool_name`. What is
-below a name that stands here belongs to it.
+A name is the path of a setting, with `[]` for each list element: `resource_pools[].pool_name`. An entry also
+covers everything below its name.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ HEEDED: dict[str, str] = {
     "log.level": "`STEADFAST_LOG_LEVEL` of all processes",
     "security.authz.type": "`STEADFAST_AUTHZ`: how rights are judged",
     "webhooks.base_url": "the address in the links of messages",
-    "checkpoint_storage.type": "shared_fs, directory and s3; others have no effect, and that is told",
+    "checkpoint_storage.type": "shared_fs, directory and s3; others have no effect and are reported",
     **dict.fromkeys(
         _below("checkpoint_storage", _HEEDED_STORAGE), "for experiments and workspaces that name no storage"
     ),
-    "resource_manager.type": "agent; others have no effect, and that is told",
+    "resource_manager.type": "agent; others have no effect and are reported",
     **dict.fromkeys(
         _below("resource_manager.scheduler", _HEEDED_SCHEDULER), "for pools that have none of their own"
     ),
@@ -58,10 +58,10 @@ HEEDED: dict[str, str] = {
     f"{_POOLS}.max_cpu_containers_per_agent": "the older name of max_aux_containers_per_agent",
     **dict.fromkeys(_below(f"{_POOLS}.scheduler", _HEEDED_SCHEDULER), "of this pool"),
     **dict.fromkeys(_below(f"{_POOLS}.{_TASKS}", _HEEDED_TASKS), "in place of those of the cluster"),
-    f"{_POOLS}.provider.type": "slurm, kubernetes and process; others have no effect, and that is told",
+    f"{_POOLS}.provider.type": "slurm, kubernetes and process; others have no effect and are reported",
     **dict.fromkeys(_below(f"{_POOLS}.provider", _HEEDED_PROVIDER), "of a pool that grows"),
 }
-"""Setting -> what it does here."""
+"""Setting -> its effect here."""
 
 _UNUSED_TASKS = (
     ("network_mode", "a container has the network of its host"),
@@ -75,16 +75,16 @@ _UNUSED_TASKS = (
         "tasks are processes of workers, not pods: the pod of a worker is the chart's",
     ),
     ("work_dir", "a task begins in a folder of its own, with the submitted files"),
-    ("log_policies", "what a retry cannot change is not tried again without a policy"),
-    ("preemption_timeout", "a task that is asked to leave has an hour to do so"),
+    ("log_policies", "failures that a retry cannot fix are not retried, even without a policy"),
+    ("preemption_timeout", "a preempted task has an hour to exit"),
 )
 
 _UNUSED: tuple[tuple[str, str], ...] = (
     ("config_file", "the file is the one that --master-config-path names"),
-    ("root cache.cache_dir", "programs and data of a cluster lie where STEADFAST_HOME says"),
+    ("root cache.cache_dir", "programs and data of a cluster are under STEADFAST_HOME"),
     ("launch_error", "a task that fits nowhere waits, with a warning when it is submitted"),
     ("tensorboard_timeout", "a TensorBoard runs until it is killed, and takes no slots"),
-    ("notebook_timeout", "a notebook says so itself: idle_timeout in its configuration"),
+    ("notebook_timeout", "set per notebook: idle_timeout in its configuration"),
     ("reserved_ports", "tasks ask the system for free ports"),
     ("feature_switches", "nothing is hidden behind a switch"),
     ("enable_cors", "origins are named one by one: STEADFAST_ALLOWED_ORIGINS"),
@@ -96,11 +96,11 @@ _UNUSED: tuple[tuple[str, str], ...] = (
     (
         "security.default_task.user security.default_task.uid security.default_task.group "
         "security.default_task.gid",
-        "who tasks run as is said by workers (STEADFAST_WORKER_RUN_AS) and by workspaces",
+        "set by workers (STEADFAST_WORKER_RUN_AS) and by workspaces",
     ),
     (
         "security.tls.cert security.tls.key",
-        "a local cluster makes certificates of its own: start it with --tls",
+        "a local cluster creates its own certificates: start it with --tls",
     ),
     ("security.ssh.rsa_key_size", "keys of shells are Ed25519"),
     (
@@ -108,20 +108,20 @@ _UNUSED: tuple[tuple[str, str], ...] = (
         "security.authz.workspace_creator_assign_role",
         "rights follow from security.authz.type alone: docs/rights.md",
     ),
-    ("webhooks.signing_key", "each webhook has a key of its own: docs/how-to/webhooks.md"),
+    ("webhooks.signing_key", "each webhook has its own key: docs/how-to/webhooks.md"),
     (
         "telemetry.enabled telemetry.segment_master_key telemetry.segment_webui_key",
-        "nothing is told to anybody outside",
+        "no telemetry is sent",
     ),
     (
         "telemetry.otel-enabled telemetry.otel-endpoint",
         "traces go where OTEL_EXPORTER_OTLP_ENDPOINT says, over HTTP",
     ),
-    ("observability.enable_prometheus", "numbers for Prometheus are always served: docs/guides/operating.md"),
-    ("logging", "logs of tasks are in the log of the cluster: no Elasticsearch is asked"),
-    ("scim", "accounts are made when people first sign in: STEADFAST_OIDC_PROVISION"),
-    ("saml", "people sign in by OpenID Connect: docs/guides/signing-in.md"),
-    ("oidc", "the provider is named by STEADFAST_OIDC_ISSUER and its siblings: docs/guides/signing-in.md"),
+    ("observability.enable_prometheus", "Prometheus metrics are always served: docs/guides/operating.md"),
+    ("logging", "task logs are stored in the cluster's log, without Elasticsearch"),
+    ("scim", "accounts are created at the first sign-in: STEADFAST_OIDC_PROVISION"),
+    ("saml", "users sign in with OpenID Connect: docs/guides/signing-in.md"),
+    ("oidc", "the provider is set by the STEADFAST_OIDC_* variables: docs/guides/signing-in.md"),
     (
         "checkpoint_storage.propagation",
         "directories are those of the host; containers have them as bind_mounts say",
@@ -129,7 +129,7 @@ _UNUSED: tuple[tuple[str, str], ...] = (
     (
         "checkpoint_storage.container checkpoint_storage.connection_string checkpoint_storage.account_url "
         "checkpoint_storage.credential",
-        "Azure is not there: shared_fs, directory or s3",
+        "Azure is not supported: shared_fs, directory or s3",
     ),
     (
         "resource_manager.default_aux_resource_pool resource_manager.default_compute_resource_pool "
@@ -167,7 +167,7 @@ _UNUSED: tuple[tuple[str, str], ...] = (
         f"{_POOLS}.agent_reconnect_wait",
         "it is one time for the cluster: STEADFAST_RECONNECT_WAIT_S of the scheduler",
     ),
-    (f"{_POOLS}.agent_reattach_enabled", "what runs is always taken back when its worker is heard again"),
+    (f"{_POOLS}.agent_reattach_enabled", "running tasks are always reattached when their worker reconnects"),
     (f"{_POOLS}.kubernetes_namespace", "Kubernetes starts workers: docs/guides/kubernetes.md"),
     *(
         (" ".join(_below(parent, names)), why)
@@ -192,30 +192,30 @@ _UNUSED: tuple[tuple[str, str], ...] = (
 )
 
 UNUSED: dict[str, str] = {name: why for names, why in _UNUSED for name in names.split()}
-"""Setting -> why it has no effect here, and what has instead."""
-NO_SUCH_STORAGE = "there are shared_fs, directory and s3; Google Cloud is reached by s3 with an endpoint_url"
+"""Setting -> why it has no effect here, and what to use instead."""
+NO_SUCH_STORAGE = "supported: shared_fs, directory and s3; Google Cloud works as s3 with an endpoint_url"
 NO_SUCH_MANAGER = "workers hand out slots; Slurm and Kubernetes start workers: docs/guides/growing-pools.md"
 NO_SUCH_PROVIDER = _CLOUDS
-NO_SUCH_SETTING = "no setting of that name is known here: look at how it is spelled"
+NO_SUCH_SETTING = "unknown setting: check its spelling"
 
 
 def is_known(name: str) -> bool:
-    """Whether it is a setting of 0.25, whatever becomes of it."""
+    """Whether it is a setting of 0.25, with or without an effect here."""
     return name in HEEDED or name in UNUSED
 
 
 def why_unused(name: str) -> str:
-    """Why a setting has no effect here; empty for one that has."""
+    """Return why a setting has no effect here; empty if it has one."""
     return "" if name in HEEDED else UNUSED.get(name, NO_SUCH_SETTING)
 
 
 def has_below(name: str) -> bool:
-    """Whether settings are named below it: a map, or with `[]` at the end a member of a list."""
+    """Whether settings exist below a name: it is a map or, with a trailing `[]`, a list element."""
     return any(one.startswith((f"{name}.", f"{name}[]")) for one in (*HEEDED, *UNUSED))
 
 
 def meant(name: str) -> str:
-    """What somebody may have meant by a name that there is not; empty if nothing is like it."""
+    """Suggest a known name similar to an unknown one; empty if there is none."""
     parent, _, last = name.rpartition(".")
     start = f"{parent}." if parent else ""
     beside = {

@@ -1,4 +1,4 @@
-"""Workers that the provisioner has started on this host: they outlive it, and end with the cluster."""
+"""Workers that the provisioner started on this host: they outlive it, and end with the cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOOK_S = 0.05
 
 
 def end_all(folder: Path) -> None:
-    """Have all workers below a folder end, with what they run; kill those that do not."""
+    """Stop all workers below a folder, with what they run; kill those that do not exit."""
     homes = [home for pool in folder.glob("*") for home in pool.glob("*") if home.is_dir()]
     _signal([pid for home in homes if (pid := started.running(home))], signal.SIGTERM)
     deadline = time.monotonic() + PATIENCE_S

@@ -1,7 +1,7 @@
-"""A cluster on Kubernetes, by its Helm chart: `python -m services.local.on_kubernetes VERB`.
+"""A cluster on Kubernetes, from its Helm chart: `python -m services.local.on_kubernetes VERB`.
 
-Helm and kubectl do it; what they cannot make are the cluster's keys, which belong in a folder of whoever
-administers it, and as Secrets in the cluster. `render` needs no API server.
+Helm and kubectl do the work. They cannot create the cluster's keys, which are kept in a folder of the
+administrator and as Secrets in the cluster. `render` needs no API server.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from services.local import stack
 CHART = Path(__file__).parents[2] / "deploy" / "helm" / "steadfast"
 LISTEN, STORE = "0.0.0.0:4222", "/data"
 SECRETS = {"broker": "broker-keys", "services": "service-keys", "worker": "worker-keys"}
-"""Folder of the keys -> the Secret that holds its files, after the release's name; as the chart has it."""
+"""Folder of the keys -> name suffix of the Secret with its files, as used by the chart."""
 OF_PLATFORM = {"app.kubernetes.io/part-of": "steadfast"}
 
 
 class CannotDeploy(Exception):
-    """The text says why, and what to do."""
+    """The deployment failed. The text says why and what to do."""
 
 
 def main() -> int:
-    """Do what is asked for; returns the exit status."""
+    """Run the requested verb and return the exit status."""
     args = _parser().parse_args()
     try:
         return int(VERBS[args.verb](args))
@@ -43,19 +43,19 @@ def main() -> int:
 
 
 def keys(args: argparse.Namespace) -> int:
-    """Print the Secrets that hold the cluster's keys, which are made in the folder at first."""
+    """Print the Secrets with the cluster's keys, creating the keys in the folder if necessary."""
     print(_dumped(_secrets(args)), end="")
     return 0
 
 
 def render(args: argparse.Namespace) -> int:
-    """Print what Helm would give to the API server."""
+    """Print what Helm would send to the API server."""
     if shutil.which("helm"):
         return _run(
             ["helm", "template", args.name, args.chart, f"--namespace={args.namespace}", *_values(args)]
         )
     try:
-        # Helm's own engine as a library: the same output.
+        # Helm's own engine as a library, with the same output.
         import helm_python
     except ImportError:
         raise CannotDeploy("helm is not on PATH: install it, or pip install helm-python-sdk") from None
@@ -74,7 +74,7 @@ def render(args: argparse.Namespace) -> int:
 
 
 def up(args: argparse.Namespace) -> int:
-    """Make keys and namespace, then install the release, or bring it up to what the values say."""
+    """Create keys and namespaces, then install or upgrade the release."""
     _need("helm", "kubectl")
     names = dict.fromkeys((args.namespace, args.workers_namespace or args.namespace))
     namespaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names]
@@ -87,7 +87,10 @@ def up(args: argparse.Namespace) -> int:
 
 
 def down(args: argparse.Namespace) -> int:
-    """Remove the release and the workers that it asked for; keys and volumes stay, unless told otherwise."""
+    """Remove the release and the workers it started.
+
+    Keys and volumes stay unless `--delete-data` is given.
+    """
     _need("helm", "kubectl")
     status = _run(["helm", "uninstall", args.name, f"--namespace={args.namespace}", "--ignore-not-found"])
     delete = ["kubectl", "delete", "--ignore-not-found"]
@@ -103,7 +106,7 @@ def down(args: argparse.Namespace) -> int:
 
 
 def show(args: argparse.Namespace) -> int:
-    """What runs of the release, and its workers."""
+    """Show the running parts of the release and its workers."""
     _need("kubectl")
     get = ["kubectl", "get", "--output=wide"]
     here = [f"--namespace={args.namespace}", f"--selector=app.kubernetes.io/instance={args.name}"]
@@ -130,7 +133,7 @@ def _secrets(args: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def broker_names(name: str, count: int) -> list[str]:
-    """Where the brokers of a release reach one another: pods of a StatefulSet behind a headless Service."""
+    """Return the host names of a release's brokers: StatefulSet pods behind a headless Service."""
     return [f"{name}-nats-{number}.{name}-nats" for number in range(count)]
 
 
@@ -150,7 +153,7 @@ def _secret(name: str, namespace: str, folder: Path) -> dict[str, Any]:
 
 
 def _dumped(objects: Sequence[dict[str, Any]]) -> str:
-    # JSON is YAML, and says in one way only what is a text.
+    # JSON is valid YAML, and leaves no doubt about which values are strings.
     return "".join(f"---\n{json.dumps(document, indent=1)}\n" for document in objects)
 
 
@@ -173,19 +176,19 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(dest="verb", required=True)
     for verb in VERBS:
         sub = verbs.add_parser(verb)
-        sub.add_argument("--name", default="steadfast", help="of the release")
+        sub.add_argument("--name", default="steadfast", help="name of the release")
         sub.add_argument("--namespace", default="steadfast")
-        sub.add_argument("--workers-namespace", default="", help="as workers.namespace of the values")
+        sub.add_argument("--workers-namespace", default="", help="same as workers.namespace in the values")
         if verb in ("keys", "up"):
             sub.add_argument("--keys", required=True, help="folder that keeps the cluster's keys")
-            sub.add_argument("--brokers", type=int, choices=(1, 3), default=1, help="as broker.count")
+            sub.add_argument("--brokers", type=int, choices=(1, 3), default=1, help="equal to broker.count")
         if verb in ("render", "up"):
-            sub.add_argument("--values", action="append", default=[], help="file; later ones count")
+            sub.add_argument("--values", action="append", default=[], help="values file; the last ones win")
             sub.add_argument("--chart", default=str(CHART), help="folder, archive or address of the chart")
         if verb == "up":
-            sub.add_argument("--wait", action="store_true", help="until all of it is ready")
+            sub.add_argument("--wait", action="store_true", help="wait until everything is ready")
         if verb == "down":
-            sub.add_argument("--delete-data", action="store_true", help="remove volumes and keys, too")
+            sub.add_argument("--delete-data", action="store_true", help="also remove volumes and keys")
     return parser
 
 

@@ -1,7 +1,7 @@
-"""A cluster on this machine whose workers are jobs of Slurm: `python -m services.local.on_slurm VERB`.
+"""A cluster on this machine whose workers are Slurm jobs: `python -m services.local.on_slurm VERB`.
 
-The provisioner of the cluster has them submitted, by the pools of its file: `services.provisioner.show`
-prints what it submits. For a control plane elsewhere, run the provisioner where `sbatch` works.
+The cluster's provisioner submits them for the pools in its file; `services.provisioner.show` prints what it
+submits. For a control plane elsewhere, run the provisioner where `sbatch` works.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COMMANDS = ("sbatch", "squeue", "scancel")
 
 
 def main() -> int:
-    """Do what is asked for; returns the exit status."""
+    """Run the requested verb and return the exit status."""
     args = _parser().parse_args()
     home = Home(args.name)
     try:
@@ -58,7 +58,7 @@ def _up(args: argparse.Namespace, home: Home) -> int:
         pools_file=str(pools),
     )
     address = up(plan, home, force=args.force, password=os.environ.get(INITIAL_PASSWORD, ""))
-    print(f"cluster '{args.name}' is up: {address}; its pools submit jobs when something waits in them")
+    print(f"cluster '{args.name}' is up: {address}; its pools submit jobs as tasks are queued")
     return 0
 
 
@@ -72,7 +72,7 @@ def _has_slurm(pools: Path) -> bool:
 
 
 def _down(home: Home) -> int:
-    """The cluster first: its provisioner would submit other jobs."""
+    """Stop the cluster first; otherwise its provisioner would submit new jobs."""
     jobs = _jobs(home)
     stopped = down(home)
     jobs |= _jobs(home)
@@ -93,7 +93,7 @@ def _status(home: Home) -> int:
 
 
 def _jobs(home: Home) -> dict[str, str]:
-    """The jobs of this cluster's workers that have not ended: by number, what there is to say of each."""
+    """Return the unfinished jobs of this cluster's workers, by job id, each with a description."""
     cluster = home.secret("cluster-id").read_text()
     command = ["squeue", "--noheader", f"--user={getpass.getuser()}", "--format=%i|%T|%R|%j"]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -110,13 +110,13 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(dest="verb", required=True)
     for verb in ("up", "down", "status"):
         sub = verbs.add_parser(verb)
-        sub.add_argument("--name", default="determined", help="of the cluster")
+        sub.add_argument("--name", default="determined", help="name of the cluster")
         if verb == "up":
             sub.add_argument("pools", help="file with the resource pools")
             sub.add_argument("--port", type=int, default=8080)
             sub.add_argument("--host", default="127.0.0.1", help="address of this machine that nodes reach")
-            sub.add_argument("--storage", help="directory for checkpoints, which nodes see, too")
-            sub.add_argument("--force", action="store_true", help="replace one that runs")
+            sub.add_argument("--storage", help="directory for checkpoints, also visible to nodes")
+            sub.add_argument("--force", action="store_true", help="replace a running cluster")
     return parser
 
 

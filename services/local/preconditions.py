@@ -1,4 +1,4 @@
-"""What must hold before a cluster is started."""
+"""Preconditions for starting a cluster."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from services.local.processes import is_supervisor
 
 INITIAL_PASSWORD = "STEADFAST_INITIAL_PASSWORD"  # noqa: S105 - the name of a variable
 ROOM_TO_START = 64 << 20
-"""Bytes that must be free for a first start: empty streams, five databases, some output."""
+"""Free bytes required for a first start: empty streams, five databases, some output."""
 
 WITH_SECRETS = ("settings", "pools_content")
-"""Fields of a plan that are not shown: they may hold keys of a store, or of a registry."""
+"""Plan fields whose values are not shown, because they may contain keys of a store or registry."""
 
 
 class CannotStart(Exception):
-    """The cluster did not come up; the text says why and where to look."""
+    """The cluster did not start. The text says why and where to look."""
 
 
 def is_running(home: Home) -> bool:
-    """Whether the supervisor of a cluster runs."""
+    """Whether the supervisor of a cluster is running."""
     return is_supervisor((home.read("processes.json") or {}).get("supervisor", 0))
 
 
 def check_alike(plan: Plan, home: Home, *, fresh: bool) -> None:
-    """Raise `CannotStart`, with what differs, when a cluster that runs is not what is wanted."""
+    """Raise `CannotStart` with the differences if a running cluster does not match the plan."""
     before, wanted = (asdict(candidate) if candidate else {} for candidate in (home.plan(), plan))
     changes = [
         change
@@ -37,30 +37,30 @@ def check_alike(plan: Plan, home: Home, *, fresh: bool) -> None:
         if before.get(name) != value
         for change in _changes(name, before.get(name), value)
     ]
-    changes += ["  data: kept -> forgotten"] if fresh else []
+    changes += ["  data: kept -> deleted"] if fresh else []
     if changes:
         raise CannotStart(
-            f"cluster '{plan.name}' runs already, and was started otherwise:\n"
+            f"cluster '{plan.name}' is already running with other options:\n"
             + "\n".join(changes)
-            + "\nTo replace it, which ends what runs in it: --force. To start another one beside it, give it "
+            + "\nTo replace it and end its work: --force. To start another one beside it, give it "
             "another name and another port (--name, --port; det: --cluster-name, --master-port)"
         )
 
 
 def _changes(name: str, before: Any, wanted: Any) -> list[str]:
-    """What differs in a field of a plan, a line each; values that may be secrets are not shown."""
+    """Describe the differences in one field, one per line. Values that may be secret are not shown."""
     if name not in WITH_SECRETS:
         return [f"  {name}: {before!r} -> {wanted!r}"]
     before = before or {}
     return [
-        f"  {name}.{key}: {'new' if key not in before else 'changed' if key in wanted else 'gone'}"
+        f"  {name}.{key}: {'new' if key not in before else 'changed' if key in wanted else 'removed'}"
         for key in sorted({*before, *wanted})
         if before.get(key) != wanted.get(key)
     ]
 
 
 def check_space(home: Home) -> None:
-    """Raise `CannotStart` when a cluster has no room to begin."""
+    """Raise `CannotStart` if there is not enough disk space to start."""
     space = space_at(home.path)
     if space.free < ROOM_TO_START:
         raise CannotStart(
@@ -71,9 +71,10 @@ def check_space(home: Home) -> None:
 
 
 def check_password(plan: Plan, home: Home, password: str, *, fresh: bool = False) -> None:
-    """Raise `CannotStart` when a new cluster would let anybody in who reaches it.
+    """Raise `CannotStart` if anyone who can reach a new cluster could log in without a password.
 
-    What holds for one that has run before its gateway knows, and says; with `fresh` that is forgotten.
+    For a cluster that ran before, the gateway itself checks and reports this; with `fresh` its users are
+    deleted.
     """
     given_password = (
         password or plan.settings.get(INITIAL_PASSWORD) or plan.settings.get(f"{INITIAL_PASSWORD}_FILE")
@@ -83,13 +84,13 @@ def check_password(plan: Plan, home: Home, password: str, *, fresh: bool = False
         return
     raise CannotStart(
         f"other machines reach a cluster that listens on {plan.host}, and its users 'admin' and 'determined' "
-        f"have no password yet: give them one by {INITIAL_PASSWORD} in the environment, or by "
+        f"have no password yet: set one with {INITIAL_PASSWORD} in the environment, or with "
         "--initial-password-file (det: --initial-user-password)"
     )
 
 
 def check_port(plan: Plan) -> None:
-    """Raise `CannotStart` when another program has the gateway's port."""
+    """Raise `CannotStart` if the gateway's port is in use."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -1,4 +1,4 @@
-"""The supervisor's children: started, watched, started again."""
+"""The supervisor's children: started, watched and restarted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LONGEST_PAUSE_S = 5.0
 STEADY_AFTER_S = 10.0
 STOP_PATIENCE_S = 15.0
 LOOK_S = 0.05
-"""How often to look whether a program that was stopped on its own shall run again."""
+"""Interval in seconds for checking whether a stopped program should run again."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Child:
         wish: Callable[[str], Wish],
         forks: Forks | None = None,
     ) -> None:
-        """`forks` starts it, where it can."""
+        """`forks` starts the program if it can."""
         self.program = program
         self._forks = forks
         self._on_start = on_start
@@ -55,7 +55,7 @@ class Child:
         self._stopping = False
 
     async def keep_running(self) -> None:
-        """Start the program, and again whenever it ends; quickly at first, slower when it keeps failing."""
+        """Keep the program running. Restarts are quick at first, and slower if it keeps failing."""
         pause = FIRST_PAUSE_S
         while not self._stopping:
             wish = self._wish(self.program.name)
@@ -66,7 +66,7 @@ class Child:
             try:
                 await self._run_once(wish)
             except (OSError, subprocess.SubprocessError) as error:
-                # No room for its log, no processes left: what is wrong may pass, and others still run.
+                # No space for its log, no free processes: this may pass, and other programs still run.
                 tell(f"{self.program.name} cannot be started: {error}")
             if time.monotonic() - began > STEADY_AFTER_S:
                 pause = FIRST_PAUSE_S
@@ -79,7 +79,7 @@ class Child:
             process = await self._started(dict(self.program.environment) | wish.settings, output)
         self._process = process
         self._on_start(self.program.name, process.pid)
-        # Meanwhile somebody may have wanted it gone, or otherwise.
+        # A stop or a new wish may have arrived during the start.
         if self._stopping or self._wish(self.program.name) != wish:
             await _end(process)
         await process.wait()
@@ -92,29 +92,32 @@ class Child:
             try:
                 return await self._forks.start(module, environment, output)
             except NotForked as error:
-                tell(f"{self.program.name} is started by itself: {error}")
+                tell(f"{self.program.name} is started without the fork server: {error}")
         return await subprocesses.start(
             *self.program.command,
             env=environment,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            # A killed supervisor must not leave half a cluster behind; trials live on under their own shims.
+            # A killed supervisor must not leave half a cluster behind; trials survive under their own shims.
             preexec_fn=host_processes.die_with_parent,
         )
 
     async def stop(self) -> None:
-        """Ask the program to end; kill it when it does not. One that is about to start ends once it has."""
+        """Ask the program to exit, and kill it if it does not.
+
+        A program that is starting is stopped once it runs.
+        """
         self._stopping = True
         await self.end()
 
     async def end(self) -> None:
-        """Have the program end if it runs, and start again unless it is to stop; kill it when it does not."""
+        """End the program if it runs, killing it if necessary. It restarts unless it is being stopped."""
         if self._process is not None and self._process.returncode is None:
             await _end(self._process)
 
     def reload(self) -> None:
-        """Ask the program, if it runs, to read its files anew; it must know SIGHUP."""
+        """Send SIGHUP to the program if it runs, so that it reads its files again."""
         if self._process is not None and self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.send_signal(signal.SIGHUP)
@@ -132,19 +135,19 @@ async def _end(process: asyncio.subprocess.Process | Forked) -> None:
 
 
 def tell(text: str) -> None:
-    """Say something to whoever reads the supervisor's output; on a full disk it is lost."""
+    """Print a line to the supervisor's output; on a full disk it is lost."""
     with contextlib.suppress(OSError):
         moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         print(f"{moment} {text}", file=sys.stderr, flush=True)
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process of that number runs (a zombie does not)."""
+    """Whether a process with this pid runs; a zombie does not."""
     return host_processes.started(pid) is not None or _answers(pid)
 
 
 def is_supervisor(pid: int) -> bool:
-    """Whether a process of that number runs and is ours: after a start of the machine it may be any."""
+    """Whether a process with this pid runs and is a supervisor: after a reboot it may be any process."""
     if not is_alive(pid):
         return False
     try:

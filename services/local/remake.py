@@ -1,11 +1,13 @@
-"""Makes streams anew, with all that they hold, that an earlier version made in ways the broker never changes.
+"""Recreates, with their contents, streams whose settings from an earlier version the broker cannot change.
 
     python -m services.local.remake --nats nats://127.0.0.1:4222 --credentials operator.creds [--replicas 3]
 
-The broker changes neither how a stream is flushed nor, for a lazy one, how many replicas it has; nor does it
-take back that nothing is removed from CONTROL, which the archive does. So the stream is copied: positions
-and times stay. Services must be stopped; workers and scripts may run on, and send what they have afterwards.
-It takes a second for some thousand messages, and may be run again when it was interrupted.
+The broker can change neither how a stream is flushed nor, for a lazily flushed one, its number of replicas;
+nor
+can it lift the ban on removing messages from CONTROL, which the archive needs. The stream is therefore
+copied;
+positions and times stay. Services must be stopped. Workers and scripts may keep running and send their data
+afterwards. It handles some thousand messages per second, and can be run again if it was interrupted.
 """
 
 from __future__ import annotations
@@ -30,11 +32,11 @@ LOOK_S = 0.2
 
 
 class CannotRemake(Exception):
-    """Nothing more was done; the text says why."""
+    """The remake stopped. The text says why."""
 
 
 async def remake(connection: Client, *, replicas: int = 1) -> None:
-    """Bring all streams to today's settings; raises `CannotRemake`."""
+    """Bring all streams to the current settings. Raises `CannotRemake`."""
     await _refuse_while_services_run(connection)
     for stream in names.STREAM_SUBJECTS:
         while await _go_on(connection, stream):
@@ -53,7 +55,7 @@ async def _refuse_while_services_run(connection: Client) -> None:
 
 
 async def _go_on(connection: Client, stream: str) -> bool:
-    """Make one step, which one the broker's state tells; returns whether there was something to do."""
+    """Perform the next step, determined from the broker's state. Returns whether there was one."""
     copy = f"{stream}_COPY"
     of_stream, of_copy = await _info(connection, stream), await _info(connection, copy)
     if of_stream is None:
@@ -77,11 +79,11 @@ async def _copy(
 ) -> None:
     config = of_stream["config"]
     if config["subjects"] != [f"aside.{stream}"]:
-        # From now on nothing is added: whoever sends keeps it, and tries again.
+        # From now on the stream accepts nothing; senders keep their messages and retry.
         aside = config | {"subjects": [f"aside.{stream}"]}
         await _call(connection, f"STREAM.UPDATE.{stream}", aside)
     elif of_stream["state"]["messages"] == 0:
-        # Of what has been forgotten only the number is left.
+        # Only the sequence number is left of an emptied stream.
         await _call(connection, f"STREAM.DELETE.{stream}", {})
         first = {"first_seq": of_stream["state"]["last_seq"] + 1}
         fresh = _usual(stream, config) | {"subjects": [names.STREAM_SUBJECTS[stream]]}
@@ -108,11 +110,11 @@ def _mirror(name: str, config: dict[str, Any], of: str) -> dict[str, Any]:
 
 
 async def _promote(connection: Client, name: str, origin: str, subjects: list[str]) -> None:
-    """Make a mirror that has everything a stream of its own."""
+    """Turn a complete mirror into a stream of its own."""
     while True:
         mirror, source = await _info(connection, name), await _info(connection, origin)
         if mirror is None or source is None:
-            raise CannotRemake(f"stream {origin if mirror else name} is gone while it is copied")
+            raise CannotRemake(f"stream {origin if mirror else name} disappeared while it was being copied")
         if mirror["state"]["last_seq"] == source["state"]["last_seq"]:
             break
         await asyncio.sleep(LOOK_S)
@@ -133,7 +135,7 @@ async def _info(connection: Client, stream: str) -> dict[str, Any] | None:
 
 
 async def _call(connection: Client, subject: str, body: dict[str, Any]) -> None:
-    """Make one change; whether one that nobody answered was made, the next look tells."""
+    """Make one change. If the broker does not answer, the next look shows whether it was made."""
     try:
         answer = await ask(connection, subject, body)
     except AWAY:
@@ -153,12 +155,12 @@ async def _main(args: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Remake the streams of one cluster; exit status 1 with the reason when it cannot be done."""
+    """Remake the streams of one cluster. Exits with status 1 and the reason if it fails."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--nats", required=True, help="address of the broker, or several, with commas")
-    parser.add_argument("--tls-ca", type=Path, help="PEM file of who vouches for a broker at tls://")
+    parser.add_argument("--nats", required=True, help="address of the broker, or several separated by commas")
+    parser.add_argument("--tls-ca", type=Path, help="PEM file of the authority behind a tls:// broker")
     parser.add_argument("--credentials", type=Path, help="a service's credentials file")
     parser.add_argument("--replicas", type=int, default=1, help="copies of each stream afterwards: 1 or 3")
     try:
@@ -166,9 +168,7 @@ def main() -> None:
     except CannotRemake as error:
         sys.exit(str(error))
     except AWAY as error:
-        sys.exit(
-            f"the broker does not answer ({error!r}); run this again when it does, it goes on from there"
-        )
+        sys.exit(f"the broker does not answer ({error!r}); rerun once it does; it continues where it stopped")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Makes a cluster of a backup, on this machine or another one: whole or not at all."""
+"""Restores a cluster from a backup, on this machine or another one, completely or not at all."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from services.local.keys import write_keys
 from services.local.stream_copies import CannotCopy, put_in
 
 TOLD = 5
-"""So many files at most are told one by one."""
+"""Maximum number of files listed in a message."""
 
 
 def restore(home: Home, source: Path, key: bytes, port: int | None = None) -> Manifest:
-    """Make the cluster of a backup as `home`, which is not there yet; it is started as any other.
+    """Restore a backup as `home`, which must not exist yet. It can then be started like any cluster.
 
-    Checkpoints go where the log says that they are. Raises `CannotBackUp`; nothing is left of it then.
+    Checkpoints are restored to where the log says they are. Raises `CannotBackUp` and leaves nothing behind.
     """
     manifest = checked(source)
     keys = opened(box_of(key, manifest.salt), (source / KEYS).read_bytes())
@@ -69,11 +69,11 @@ def restore(home: Home, source: Path, key: bytes, port: int | None = None) -> Ma
 
 
 def checked(source: Path) -> Manifest:
-    """What a backup holds, every file compared; raises `CannotBackUp`."""
+    """Verify every file of a backup and return its manifest. Raises `CannotBackUp`."""
     try:
         manifest = msgspec.json.decode((source / LIST).read_bytes(), type=Manifest)
     except FileNotFoundError:
-        raise CannotBackUp(f"{source} is no backup, or half of one: it has no {LIST}") from None
+        raise CannotBackUp(f"{source} is not a complete backup: it has no {LIST}") from None
     except msgspec.MsgspecError as error:
         raise CannotBackUp(f"{source / LIST} is damaged: {error}") from None
     if manifest.form != FORM:
@@ -81,7 +81,7 @@ def checked(source: Path) -> Manifest:
     wrong = [name for name, entry in manifest.files.items() if _differs(source / name, entry)]
     if wrong:
         names = ", ".join(wrong[:TOLD]) + (", ..." if len(wrong) > TOLD else "")
-        raise CannotBackUp(f"{source} is half a backup, or damaged: {names}; nothing was done")
+        raise CannotBackUp(f"{source} is incomplete or damaged: {names}; nothing was done")
     return manifest
 
 
@@ -114,7 +114,7 @@ def _write_plan(home: Home, made: Home, source: Path, manifest: Manifest, port: 
 
 
 def _put_streams_in(made: Home, source: Path, manifest: Manifest) -> None:
-    """Have a broker of the restored keys write the log where the cluster's own will find it."""
+    """Run a broker with the restored keys to write the log where the cluster will look for it."""
     authority = write_keys(made.folder("secrets"))
     with broker.held_port() as client_port, broker.held_port() as other:
         port, monitor = broker.port_of(client_port), broker.port_of(other)
@@ -128,7 +128,7 @@ def _put_streams_in(made: Home, source: Path, manifest: Manifest) -> None:
             broker.wait_until_healthy(monitor)
             asyncio.run(_fill(made, port, source, manifest))
         finally:
-            # As an operator would: what it knows of its streams is written down.
+            # A regular shutdown, so that the broker writes down the state of its streams.
             process.terminate()
             process.wait()
 

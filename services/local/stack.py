@@ -1,12 +1,12 @@
-"""What a stack of containers needs before it starts: keys, credentials, the broker's configuration, a bucket.
+"""Prepares a container stack before it starts: keys, credentials, the broker's configuration, a bucket.
 
     python -m services.local.stack --keys /keys --store /data --listen 0.0.0.0:4222 --bucket steadfast
 
-With `--brokers nats-1,nats-2,nats-3`, the names of their machines, each has a configuration of its own,
-`broker/nats-1.conf` and so on; they reach one another at port 6222.
+With `--brokers nats-1,nats-2,nats-3`, the brokers' host names, each gets its own configuration,
+`broker/nats-1.conf` and so on. They reach each other at port 6222.
 
-Keys that are there stay; what is derived from them is written again. `--worker ID`, once for each, also
-writes `workers/ID.creds`, which speaks for that worker alone.
+Existing keys are kept; files derived from them are written again. `--worker ID`, which may be repeated, also
+writes `workers/ID.creds`, which are valid for that worker only.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ ROUTE_PORT = 6222
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Prepare; S3's address and keys come from `STEADFAST_S3_*`."""
+    """Prepare the stack. The S3 address and keys come from `STEADFAST_S3_*`."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--keys", type=Path, help="folder with one folder per kind of process")
     parser.add_argument("--store", type=Path, help="where the broker keeps the log")
     parser.add_argument("--listen", help="address and port of the broker")
     parser.add_argument("--monitor-port", type=int, default=MONITOR_PORT)
-    parser.add_argument("--brokers", help="names of several, with commas; they keep the log together")
-    parser.add_argument("--route-port", type=int, default=ROUTE_PORT, help="where brokers reach one another")
-    for part, what in (("cert", "certificate"), ("key", "its key"), ("ca", "who vouches for other brokers")):
+    parser.add_argument("--brokers", help="host names of a replicated broker's members, with commas")
+    parser.add_argument("--route-port", type=int, default=ROUTE_PORT, help="port for traffic between brokers")
+    for part, what in (("cert", "certificate"), ("key", "its key"), ("ca", "authority of other brokers")):
         parser.add_argument(f"--tls-{part}", type=Path, help=f"PEM file of the broker, as it sees it: {what}")
-    parser.add_argument("--worker", action="append", default=[], help="id of one to write credentials for")
-    parser.add_argument("--bucket", help="bucket to make in the S3 store")
+    parser.add_argument("--worker", action="append", default=[], help="worker id to write credentials for")
+    parser.add_argument("--bucket", help="bucket to create in the S3 store")
     args = parser.parse_args(words)
     if not args.bucket and not (args.keys and args.store and args.listen):
-        parser.error("--keys, --store and --listen belong together; without them there is only --bucket")
+        parser.error("--keys, --store and --listen belong together; without them, give --bucket")
     try:
         if args.keys:
             _write_files(args)
@@ -87,7 +87,7 @@ def _tls(args: argparse.Namespace) -> broker.Tls | None:
 
 
 def _members(args: argparse.Namespace, host: str) -> Iterator[tuple[str, broker.Member | None]]:
-    """Each broker's file, and what it is among the others."""
+    """Yield each broker's file, with its place in the cluster."""
     if not args.brokers:
         yield "nats-server.conf", None
         return

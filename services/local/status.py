@@ -1,4 +1,4 @@
-"""Which programs of a local cluster run, and what each says is wrong with it."""
+"""Shows which programs of a local cluster run, and what each reports as wrong."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from services.local.processes import is_alive
 
 PATIENCE_S = 5.0
 NOT_RUNNING, WELL, WRONG = 1, 0, 2
-"""Exit status of a cluster that does not run, of one that is well, and of one that is not."""
+"""Exit statuses: cluster not running, healthy, or unhealthy."""
 
 
 class Seen(NamedTuple):
@@ -21,11 +21,11 @@ class Seen(NamedTuple):
     name: str
     pid: int
     wrong: list[str]
-    """What is wrong, a line each; nothing where it is well."""
+    """What is wrong, one problem per line; empty if it is healthy."""
 
 
 def look(home: Home) -> list[Seen]:
-    """Every program of a cluster that runs; nothing where it does not."""
+    """Return every program of a running cluster; empty if it is not running."""
     pids, ports = home.read("processes.json") or {}, home.read("ports.json") or {}
     supervisor = pids.pop("supervisor", 0)
     if not is_alive(supervisor):
@@ -41,7 +41,7 @@ def _wrong(name: str, pid: int, ports: dict[str, int]) -> list[str]:
 
 
 def ask(port: int) -> list[str]:
-    """What a program says on its page of health, a line each."""
+    """Return the problems that a program reports on its health page, one per line."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=PATIENCE_S):
             return []
@@ -49,11 +49,11 @@ def ask(port: int) -> list[str]:
         with error:
             return error.read().decode(errors="replace").splitlines()
     except OSError:
-        return [f"does not answer within {PATIENCE_S:.0f} s, so it is stopped, or stands still altogether"]
+        return [f"does not answer within {PATIENCE_S:.0f} s: it is stopped or hangs"]
 
 
 def show(home: Home, plan: Plan) -> int:
-    """Print every program and what is wrong with it; returns the exit status."""
+    """Print every program with its problems. Returns the exit status."""
     programs = look(home)
     if not programs:
         print(f"cluster '{home.name}' is not running")

@@ -1,4 +1,4 @@
-"""Takes a stream out of a broker whole, and puts it into another one: positions, times and settings stay."""
+"""Copies a whole stream out of one broker and into another, keeping positions, times and settings."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ ANSWER_S = 30.0
 
 
 class CannotCopy(Exception):
-    """The broker did not give or take a stream; the text says which, and why."""
+    """The broker did not provide or accept a stream. The text says which, and why."""
 
 
 async def take_out(connection: Client, stream: str, write: Callable[[bytes], object]) -> dict[str, Any]:
-    """Write all that a stream holds just now; returns what `put_in` needs to know beside. Work goes on.
+    """Write the current contents of a stream, and return what else `put_in` needs. The stream stays in use.
 
     Raises `CannotCopy`.
     """
@@ -48,7 +48,7 @@ async def take_out(connection: Client, stream: str, write: Callable[[bytes], obj
 
 
 async def put_in(connection: Client, stream: str, configuration: dict[str, Any], source: BinaryIO) -> None:
-    """Make a stream of what `take_out` wrote; raises `CannotCopy`, also where there is such a stream."""
+    """Create a stream from what `take_out` wrote. Raises `CannotCopy`, also if the stream exists."""
     try:
         answer = await ask(connection, f"STREAM.RESTORE.{stream}", configuration)
         _check(stream, answer)

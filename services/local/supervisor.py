@@ -29,16 +29,16 @@ from services.local.processes import Child, Program, tell
 RUN_AS = "STEADFAST_WORKER_RUN_AS"
 SERVICES = ("intake", "searcher", "scheduler", "metrics", "checkpoints", "webhooks", "gateway")
 ARCHIVE = "archive"
-"""Runs where `STEADFAST_ARCHIVE` names a place."""
+"""Runs if `STEADFAST_ARCHIVE` is set."""
 PROVISIONER = "provisioner"
-"""Runs where a pool of the file with the pools gets workers by itself."""
+"""Runs if a pool in the pools file provisions its own workers."""
 POOLS = "pools.json"
-"""The file with the pools, where the plan itself says them."""
+"""Name of the pools file written from the plan, if the plan itself configures pools."""
 WITHOUT_DATABASE = ("intake", ARCHIVE, PROVISIONER)
 
 
 class Cluster:
-    """The programs of one plan, and what they need on disk."""
+    """The programs of one plan, and the files they need."""
 
     def __init__(self, plan: Plan, home: Home) -> None:
         self.plan = plan
@@ -47,55 +47,55 @@ class Cluster:
         self.services = (*SERVICES, ARCHIVE) if wanted else SERVICES
         if _grows(plan):
             self.services = (*self.services, PROVISIONER)
-        """The programs of the control plane, by name."""
+        """Names of the control plane's programs."""
         self._ports = self._choose_ports()
         self._authority = write_keys(home.folder("secrets"))
         self._certificates = home.certificates(plan)
 
     def port(self, name: str) -> int:
-        """The port of a program, or `monitor` for the broker's pages."""
+        """Return the port of a program, or of the broker's monitoring pages for `monitor`."""
         return self._ports[name]
 
     @property
     def log_folder(self) -> Path:
-        """Where the broker keeps the log."""
+        """The folder in which the broker stores the log."""
         return self.home.folder("broker")
 
     @property
     def on_demand(self) -> Path:
-        """Where the workers have their folders that pools asked for."""
+        """The folder for workers that pools provision."""
         return self.home.folder("on-demand")
 
     def programs(self) -> list[Program]:
-        """The broker first, then the services, then the workers."""
+        """Return all programs: the broker first, then the services, then the workers."""
         names = [*self.services, *worker_ids(self.plan)]
         return [self._broker(), *(self._python(name) for name in names)]
 
     def worker(self, id: str) -> Program:
-        """One worker, also one that the plan does not have; it is in the first pool."""
+        """Return a worker's program. A worker that is not in the plan joins the first pool."""
         return self._python(id)
 
     def hold_ports(self, until: contextlib.ExitStack) -> None:
-        """Keep what else runs on this machine from being given a port of ours while its program is away."""
+        """Reserve our ports against other programs while the program that uses one is down."""
         for port in self._ports.values():
-            # One that is taken already is told by the program that wants to listen on it.
+            # If a port is taken already, the program that listens on it reports that.
             with contextlib.suppress(OSError):
                 until.enter_context(broker.held_port(port))
 
     def _choose_ports(self) -> dict[str, int]:
-        # Kept: running scripts must find the broker again after a restart, and Prometheus everything else.
+        # Ports are kept: running scripts must find the broker again after a restart, and Prometheus the rest.
         ports = self.home.read("ports.json") or {}
         with contextlib.ExitStack() as chosen:
             for name in ("broker", "monitor", *self.services, *worker_ids(self.plan)):
                 if name not in ports:
-                    # Held until all are chosen: the system hands out a port that was let go at any time.
+                    # Reserve each port until all are chosen; the system may hand out a released port again.
                     ports[name] = broker.port_of(chosen.enter_context(broker.held_port()))
         self.home.write("ports.json", ports)
         self._tell_prometheus(ports)
         return ports
 
     def _tell_prometheus(self, ports: dict[str, int]) -> None:
-        """Leave a file that names all pages with numbers, for Prometheus' `file_sd_configs`."""
+        """Write a file with all metrics pages, for Prometheus' `file_sd_configs`."""
         names = (*self.services, *worker_ids(self.plan))
         targets = [{"targets": [f"127.0.0.1:{ports[name]}"], "labels": {"program": name}} for name in names]
         self.home.write("prometheus-targets.json", targets)
@@ -115,7 +115,7 @@ class Cluster:
 
     def _python(self, name: str) -> Program:
         module = f"services.{name}" if name in self.services else "worker"
-        # -P: a folder called `services` or `worker` where the cluster was started is not the platform.
+        # -P: ignore folders named `services` or `worker` in the directory where the cluster was started.
         command = [sys.executable, "-P", "-m", module]
         return Program(name, command, self._environment(name), self._log(name))
 
@@ -160,15 +160,16 @@ class Cluster:
         return write_worker(self._authority, secrets / "workers" / f"{name}.creds", name)
 
     def _reach(self) -> dict[str, str]:
-        """What the platform may touch of the files that people name (docs/decisions/0030)."""
-        # Guides keep checkpoints in /tmp. Who can ask a cluster on loopback for a file can read it anyway.
+        """Return the settings for what the platform may touch of user-named files (docs/decisions/0030)."""
+        # Guides keep checkpoints in /tmp. Anyone who can ask a loopback cluster for a file can read it
+        # anyway.
         here = is_loopback(self.plan.host)
         shared = tempfile.gettempdir() if here else ""
         return {
             "STEADFAST_CHECKPOINTS": str(self._storage()),
             "STEADFAST_STORAGE_ROOTS": shared,
             "STEADFAST_REACHABLE": "127.0.0.0/8,::1/128" if here else "",
-            # All clusters of this user, but not the checkpoints in them: those are named, and lie deeper.
+            # All clusters of this user, but not the checkpoints in them, which are named by a longer path.
             "STEADFAST_PRIVATE_PATHS": str(self.home.path.parent),
         }
 
@@ -190,10 +191,10 @@ class Cluster:
         }
 
     def _own_storage(self) -> Path:
-        """The cluster's folder for checkpoints: open to tasks where they run as other users."""
+        """Return the cluster's checkpoint folder, writable by tasks if they run as other users."""
         folder = self.home.folder("checkpoints")
         if os.environ.get(RUN_AS) or self.plan.settings.get(RUN_AS):
-            # As with /tmp: everybody may add to it, and nobody may take away what is another's.
+            # As with /tmp: anyone may add files, and no one may remove those of others.
             folder.chmod(0o1777)
         return folder
 
@@ -208,7 +209,7 @@ class Cluster:
         }
 
     def _of_workers(self) -> dict[str, str]:
-        """What all workers are told, also those that pools ask for."""
+        """Return the settings common to all workers, including those that pools provision."""
         return {
             "STEADFAST_WORKER_GPU": str(self.plan.gpu).lower(),
             "STEADFAST_WORKER_PYTHON": self.plan.python,
@@ -222,7 +223,7 @@ class Cluster:
 
 
 def _with_pools_file(plan: Plan, home: Home) -> Plan:
-    """The plan, with a file for what it says of pools itself."""
+    """Return the plan with a pools file, if it configures pools itself."""
     if not plan.pools_content:
         return plan
     home.write(POOLS, plan.pools_content)
@@ -230,7 +231,7 @@ def _with_pools_file(plan: Plan, home: Home) -> Plan:
 
 
 def _grows(plan: Plan) -> bool:
-    """Whether a pool gets workers by itself. A file that makes no sense is the scheduler's to refuse."""
+    """Whether a pool provisions its own workers. An invalid file is reported by the scheduler."""
     try:
         content = pools_file.read(Path(plan.pools_file)) if plan.pools_file else {}
         return any(pool.get("provider") for pool in content.get("resource_pools") or ())
@@ -239,7 +240,7 @@ def _grows(plan: Plan) -> bool:
 
 
 def worker_ids(plan: Plan) -> list[str]:
-    """One worker is called after the host, further ones are numbered."""
+    """Return the worker names: the host name, numbered if there are several workers."""
     host = "".join(c if c.isalnum() or c in "-_" else "-" for c in os.uname().nodename)[:48] or "worker"
     return [host if plan.agents == 1 else f"{host}-{number}" for number in range(1, plan.agents + 1)]
 
@@ -254,7 +255,7 @@ async def supervise(plan: Plan, home: Home) -> None:
         try:
             home.write("processes.json", pids)
         except OSError as error:
-            # On a full disk the program runs all the same.
+            # The program runs even on a full disk.
             tell(f"processes.json cannot be written: {error}")
 
     cluster = Cluster(plan, home)
@@ -278,7 +279,7 @@ async def supervise(plan: Plan, home: Home) -> None:
         try:
             await asyncio.gather(*tasks)
         except asyncio.CancelledError:
-            # Workers first: they end trials and say so while the broker still listens.
+            # Workers first: they end trials and report that while the broker still runs.
             first = 1 + len(cluster.services)
             await asyncio.gather(
                 *(member.stop() for member in children if member.program.name == PROVISIONER)
@@ -295,7 +296,7 @@ async def supervise(plan: Plan, home: Home) -> None:
 
 @contextlib.contextmanager
 def when_ended(pid: int, then: Callable[[], object]) -> Iterator[None]:
-    """Call `then` when a process is gone; at once if it is gone already, never for 0."""
+    """Call `then` when a process ends: at once if it is already gone, never for pid 0."""
     if not pid:
         yield
         return
@@ -315,7 +316,7 @@ def when_ended(pid: int, then: Callable[[], object]) -> Iterator[None]:
 
 
 def run(plan: Plan, home: Home) -> None:
-    """The supervisor process: until SIGTERM or SIGINT."""
+    """Run the supervisor process until SIGTERM or SIGINT."""
 
     async def until_stopped() -> None:
         work = asyncio.ensure_future(supervise(plan, home))
