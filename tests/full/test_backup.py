@@ -84,7 +84,7 @@ def test_what_was_backed_up_under_load_is_restored_elsewhere(local_cluster, tmp_
     (half / "streams" / "CONTROL").write_bytes((target / "streams" / "CONTROL").read_bytes()[:-100])
     refused(there, half, KEY, r"half a backup, or damaged: streams/CONTROL")
     (half / "manifest.json").unlink()
-    refused(there, half, KEY, "half of one")
+    refused(there, half, KEY, "not a complete backup")
 
     restore(there, target, KEY, cluster.plan.port)
     with pytest.raises(CannotBackUp, match="already"):

@@ -31,7 +31,7 @@ def test_what_is_no_cluster_and_what_does_not_run_is_told(tmp_path):
     with pytest.raises(CannotBackUp, match="no cluster 'test'"):
         back_up(home, tmp_path / "backup", b"a long key")
     home.keep(Plan("test"))
-    with pytest.raises(CannotBackUp, match="does not run"):
+    with pytest.raises(CannotBackUp, match="is not running"):
         back_up(home, tmp_path / "backup", b"a long key")
     assert not (tmp_path / "backup").exists()
 

@@ -29,7 +29,7 @@ def test_each_difference_is_shown_with_what_to_do(home):
     with pytest.raises(CannotStart) as refused:
         preconditions.check_alike(replace(plan, port=9, settings={"A": "1"}), home, fresh=True)
     lines = str(refused.value).splitlines()
-    assert lines[1:4] == ["  port: 8080 -> 9", "  settings.A: new", "  data: kept -> forgotten"]
+    assert lines[1:4] == ["  port: 8080 -> 9", "  settings.A: new", "  data: kept -> deleted"]
     assert all(word in lines[-1] for word in ("--force", "--port", "--master-port", "--cluster-name"))
 
 
