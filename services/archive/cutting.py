@@ -68,7 +68,7 @@ class Cutter:
         self._owners = owners
         self._clock = clock
         self._verified: set[str] = set()
-        self.bound = Bound(0, "nothing was looked at yet")
+        self.bound = Bound(0, "not looked at yet")
         """The most restrictive bound, as of the last look."""
 
     async def cut(self, saved: Mapping[str, int]) -> int:
@@ -83,7 +83,7 @@ class Cutter:
         bounds = [
             Bound(head.last, "later events are not archived yet"),
             Bound(last - self._limits.keep_events, "the newest events stay"),
-            *(Bound(position, f"{who} has saved no more") for who, position in saved.items()),
+            *(Bound(position, f"{who} has saved only up to there") for who, position in saved.items()),
             *[bound for owner in self._owners if (bound := await self._fence(owner)) is not None],
         ]
         self.bound = min(bounds, key=lambda bound: bound.through)

@@ -137,13 +137,13 @@ class Admission:
     def _full(self, who: str) -> Busy:
         own, again = self._inside[who], self._retry_after_s
         if own >= self._each:
-            return Busy("exhausted", f"you have {own} {self.what}, and no client gets more at once", again)
-        return Busy("unavailable", f"there are {self._total} {self.what}, all there is room for", again)
+            return Busy("exhausted", f"you have {own} {self.what} already, the maximum per client", again)
+        return Busy("unavailable", f"there are {self._total} {self.what} already, the maximum", again)
 
     def readings(self) -> Iterable[Reading]:
         """Prometheus readings."""
         for name, help, count in (
             ("places_taken", "Places taken, by kind of work", self.inside),
-            ("places_wanted", "Those who wait for a place, by kind of work", self.queued),
+            ("places_wanted", "Requests waiting for a place, by kind of work", self.queued),
         ):
             yield Reading(name, help, ("kind",), {(self.what,): count})

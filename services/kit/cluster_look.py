@@ -64,13 +64,15 @@ def judged(look: Look) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
     """Return what is wrong: owners without leader, streams with lagging replicas, streams without answer."""
     leases = look.streams.get(LEASES, StreamSeen())
     why = ": the leases cannot be read" if leases.problem else ""
-    nobody = {owner: f"nobody decides for the {owner}{why}" for owner in OWNERS if owner not in look.leaders}
+    nobody = {owner: f"no {owner} replica leads{why}" for owner in OWNERS if owner not in look.leaders}
     late = {
         name: f"copies of stream {name} are not current: {'; '.join(seen.replicas)}"
         for name, seen in look.streams.items()
         if seen.replicas
     }
-    silent = {name: f"stream {name} can store nothing" for name, seen in look.streams.items() if seen.problem}
+    silent = {
+        name: f"stream {name} cannot store anything" for name, seen in look.streams.items() if seen.problem
+    }
     return nobody, late, silent
 
 
@@ -165,10 +167,10 @@ def _seen(info: Mapping[str, Any]) -> StreamSeen:
     wanted = int(info["config"].get("num_replicas", 1))
     missing = wanted - 1 - len(copies)
     if missing > 0:
-        late.append(f"{missing} more should be there")
+        late.append(f"{missing} more are missing")
     here = 1 + sum(not _gone(one) for one in copies)
     # A leader that has lost its replicas still answers, but stores nothing.
-    problem = f"only {here} of its {wanted} copies are there" if 2 * here <= wanted else ""
+    problem = f"only {here} of its {wanted} copies are present" if 2 * here <= wanted else ""
     return StreamSeen(int(info["state"]["last_seq"]), tuple(late), problem)
 
 

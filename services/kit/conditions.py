@@ -49,60 +49,59 @@ class Kind(NamedTuple):
 
 KINDS: dict[str, Kind] = {
     STARTING: Kind(
-        "Wait: it goes on by itself. If the position does not grow, look at its output.",
+        "Wait: startup continues by itself. If the position does not advance, check the output.",
         ready=False,
         told=False,
     ),
     LOOP_BLOCKED: Kind(
-        "Its output has loop.blocked with the stack. It ends itself, and is started again, when that lasts.",
+        "Its output has loop.blocked with the stack. If this lasts, the process exits and is restarted.",
         ready=False,
         told=False,
     ),
     LOG_LAGS: Kind(
-        "What it shows is old. Look for loop.blocked in its output, at its processor time and at its disk. "
-        "It ends itself, and is started again, when nothing moves.",
+        "What it shows is stale. Look for loop.blocked in its output, and check its processor time and disk. "
+        "If nothing moves, the process exits and is restarted.",
         ready=False,
     ),
     NOBODY_LEADS: Kind(
-        "Look whether a replica of it runs, and at its output. Nothing is lost, and scripts go on training.",
+        "Check whether a replica of it runs, and its output. Nothing is lost, and scripts keep training.",
         told=False,
     ),
     REPLICA_BEHIND: Kind(
-        "Look whether that broker runs, at its disk and at its network. Until it has caught up, the loss of "
+        "Check whether that broker runs, its disk and its network. Until it has caught up, the loss of "
         "another broker stops the cluster.",
         told=False,
     ),
     STREAM_REFUSES: Kind(
-        "Look at the broker's output, and at the space and the rights of its disk. Scripts go on training "
+        "Check the broker's output, and the free space and permissions of its disk. Scripts keep training "
         "and keep their reports."
     ),
     BROKER_AWAY: Kind(
-        "Look whether nats-server runs, and at the network. Scripts go on training and keep their reports.",
+        "Check whether nats-server runs, and the network. Scripts keep training and keep their reports.",
         told=False,
     ),
     DATABASE_FAILS: Kind(
-        "Look whether the database runs, and at the space and the rights of its disk. It is tried again.",
+        "Check whether the database runs, and the free space and permissions of its disk. It is retried.",
         ready=False,
     ),
     DECISIONS_PARKED: Kind(
-        "It is a fault: please report it with the lines decision.parked of its output. Everything else goes "
-        "on; kill or delete what it is about, or start a version that knows how. Once the reason is gone: "
+        "This is a bug: please report it with the decision.parked lines of its output. Everything else "
+        "continues; kill or delete the record, or run a version that can handle it. Once the cause is gone: "
         "det master retry-parked, or Retry on the Health page."
     ),
     DECISIONS_STAND_STILL: Kind(
-        "It is a fault: please report it with its output. It ends itself, and is started again, when "
-        "that lasts."
+        "This is a bug: please report it with its output. If this lasts, the process exits and is restarted."
     ),
     DISK_LOW: Kind(
-        "Make room there, or take away what is not needed. What runs goes on; nothing new is taken before.",
+        "Free some space there. Running work continues; new work is refused until then.",
     ),
     ARCHIVE_FAILS: Kind(
-        "Look at the archive's directory or bucket: its space, its rights, whether all is there. Nothing is "
-        "removed from the broker meanwhile, and everything else goes on."
+        "Check the archive's directory or bucket: its space, its permissions, whether it is complete. Until "
+        "then nothing is removed from the broker, and everything else continues."
     ),
     ENGINE_AWAY: Kind(
-        "Look at what runs the pool's workers: whether it answers where the provisioner runs, as its user. "
-        "No worker is started or stopped meanwhile; those that are there work on."
+        "Check what runs the pool's workers: whether it answers on the provisioner's host, as its user. "
+        "Until then no worker is started or stopped; existing ones keep working."
     ),
 }
 

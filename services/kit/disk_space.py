@@ -98,7 +98,7 @@ class Disks:
         wanted = f"{size_in_words(brought)} are needed and " if brought else ""
         return (
             f"the disk of the {name} has {size_in_words(space.free)} free at {space.path}; {wanted}"
-            f"{size_in_words(kept)} are kept for what runs ({RESERVE_SETTING}): make room for "
+            f"{size_in_words(kept)} are reserved for running work ({RESERVE_SETTING}): make room for "
             f"{size_in_words(kept + brought - space.free)} more there"
         )
 
@@ -124,7 +124,7 @@ class Disks:
             ("disk_bytes", "Size of that disk", [s.total for s in self._found.values()]),
             (
                 "disk_reserve_bytes",
-                "With less free than this nothing new is taken",
+                "Free space below which new work is refused",
                 [s.reserve(self._chosen) for s in self._found.values()],
             ),
         ):

@@ -173,7 +173,7 @@ class Lags:
 
     def _words(self, name: str, one: Left) -> str:
         where = f"at position {self._position(name)} with {one.left} more behind it"
-        return f"what is folded is not saved, {where}" if name == SAVING else f"{name} is not read, {where}"
+        return f"folded events are not saved, {where}" if name == SAVING else f"{name} is not read, {where}"
 
     def _judge(self, name: str, one: Left, age_s: float) -> None:
         seconds = round(max(age_s, self._longest.get(name, 0.0)), 1)

@@ -65,9 +65,9 @@ FORMING = (10005, 10008, 10009, 10118)
 """Errors of a cluster that is still forming: too few brokers, no leader, or the stream is offline."""
 FORMING_PATIENCE_S = 30.0
 NANOSECONDS = 1_000_000_000
-MADE_LAZY = "was made by an earlier version, which had it flushed lazily; the broker cannot change that"
-MADE_FOR_EVER = "was made by an earlier version so that nothing is ever removed from it."
-REMAKE = "Stop the services and run `python -m services.local.remake`, which keeps all that it holds"
+MADE_LAZY = "was created by an earlier version with lazy flushing; the broker cannot change that"
+MADE_FOR_EVER = "was created by an earlier version so that nothing can be removed from it."
+REMAKE = "Stop the services and run `python -m services.local.remake`, which keeps its contents"
 
 log = structlog.get_logger()
 
@@ -208,7 +208,7 @@ class JetStreamLog:
         if "error" in answer:
             raise OutcomeUnknown(f"stream {stream}: {answer['error'].get('description')}")
         if not is_leaders(answer):
-            raise OutcomeUnknown(f"stream {stream} has no leader that would know its end")
+            raise OutcomeUnknown(f"stream {stream} has no leader to tell its end")
         found: dict[str, Any] = answer["state"]
         return found
 

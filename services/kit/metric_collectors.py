@@ -41,7 +41,7 @@ class Surroundings:
         yield Reading(
             "log_lag_seconds", "Age of the oldest event that is not folded yet", ("stream",), seconds
         )
-        yield _one("unsaved_seconds", "For how long saving is overdue", self._parts.saver.behind.age_s)
+        yield _one("unsaved_seconds", "Time for which saving is overdue", self._parts.saver.behind.age_s)
         for name in ("messages", "bytes"):
             found = {(stream,): float(state[name]) for stream, state in self._streams.items()}
             yield Reading(f"stream_{name}", f"Size of a stream in {name}", ("stream",), found)

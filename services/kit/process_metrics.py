@@ -44,17 +44,17 @@ class Measures:
         self._of_stream = cache(self._with_stream)
         """Looking its numbers up by their labels takes longer than to fold an event."""
         self._decided = self.counter("events_decided", "Events decided and stored")
-        self._append_s = self.histogram("append_seconds", "Time until the log has a decision")
+        self._append_s = self.histogram("append_seconds", "Time to store a decision in the log")
         self._commit_s = self.histogram("commit_seconds", "Time of one transaction of the read model")
         self._answer_s = self.histogram(
             "answer_seconds", "Time to answer a command or query", "name", "outcome"
         )
-        self._refused = self.counter("fence_lost", "Batches that another replica beat")
+        self._refused = self.counter("fence_lost", "Batches rejected by the fence")
         self._blocked_s = self.histogram("loop_blocked_seconds", "Stalls of the event loop")
         # Create the series at once, so that a first increase is visible.
         self._blocked_s.labels(owner)
-        self._skipped = self.counter("events_unknown", "Messages of the log that were passed over", "name")
-        self._parked = self.counter("decisions_parked", "Records about which nothing can be decided", "kind")
+        self._skipped = self.counter("events_unknown", "Log messages that were skipped", "name")
+        self._parked = self.counter("decisions_parked", "Records that cannot be decided on", "kind")
 
     def counter(self, name: str, help: str, *labels: str) -> Counter:
         """Create a counter `steadfast_<name>_total`, whose first label is the owner."""

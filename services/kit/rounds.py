@@ -270,5 +270,5 @@ class Ahead(Generic[S]):
 
 def _not_kept(kind: str, key: str) -> Refused:
     """Refuse a key that cannot be saved: every service must be able to store everything in the log."""
-    known = f"{kind} would be known by a name of {len(key)} characters, {key[:40]!r}..."
-    return invalid(f"{known}: at most {NAME_CHARACTERS} are taken, without a NUL; choose a shorter one")
+    known = f"{kind} would have a name of {len(key)} characters, {key[:40]!r}..."
+    return invalid(f"{known}: at most {NAME_CHARACTERS} are allowed, without NUL; choose a shorter one")

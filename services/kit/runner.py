@@ -366,7 +366,7 @@ class Runner(Generic[S]):
         names = {getattr(bad.event, f) for f in _id_fields(bad.event)}
         past = [r for r in self._recent if names & {getattr(r.event, f) for f in _id_fields(r.event)}]
         lines = [f"  {r.position} {r.actor}: {r.event}" for r in past[-20:]]
-        head = f"{self.rules.owner} cannot fold message {bad.position} of {bad.stream}; its story:"
+        head = f"{self.rules.owner} cannot fold message {bad.position} of {bad.stream}; its history:"
         return "\n".join([head, *lines])
 
     async def _decide_for_ever(self) -> None:
@@ -532,7 +532,7 @@ class Runner(Generic[S]):
         self.refusal = reason
         self._sent.pop(made.batch, None)
         for pending in made.waiting:
-            pending.fail(unavailable(f"the log does not take what {self.rules.owner} decides: {reason}"))
+            pending.fail(unavailable(f"the log refuses the decisions of {self.rules.owner}: {reason}"))
         await asyncio.sleep(REFUSED_AGAIN_S)
         # No event comes back from the log to wake the decision loop.
         self._wake.set()

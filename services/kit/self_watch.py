@@ -131,7 +131,7 @@ class SelfWatch:
         wrong = {"": "the event loop is blocked: no request is answered"} if stalled_s else {}
         self.conditions.tell(names.LOOP_BLOCKED, wrong)
         if 0 < self._settings.stuck_s < stalled_s:
-            self._end(f"the event loop has stood still for {stalled_s:.0f} s")
+            self._end(f"the event loop has been stalled for {stalled_s:.0f} s")
 
     async def run(self, facts: Facts) -> None:
         """Look once a second until cancelled, more often during startup."""
@@ -152,7 +152,7 @@ class SelfWatch:
         tell(names.REPLICA_BEHIND, late)
         refusals = facts.refusals()
         problems = {name: seen.problem for name, seen in look.streams.items()} if look is not None else {}
-        refused = {name: f"stream {name} refuses everything that should be stored" for name in refusals}
+        refused = {name: f"stream {name} refuses to store anything" for name in refusals}
         tell(names.STREAM_REFUSES, {**silent, **refused}, {**problems, **refusals})
         parked = facts.parked()
         tell(names.DECISIONS_PARKED, {one: f"nothing can be decided about {one}" for one in parked}, parked)
@@ -163,7 +163,7 @@ class SelfWatch:
         under_way, rounds = facts.deciding()
         moving = under_way and self._could_move(subjects.CONTROL, facts, look)
         still_s = self._still["deciding"].look(now, left=moving, progress=rounds)
-        wrong = {"": "nothing is decided, and nothing is seen that would keep it from that"}
+        wrong = {"": "no decisions are made, for no visible reason"}
         self.conditions.tell(names.DECISIONS_STAND_STILL, wrong if still_s > DECIDES_S else {})
         if self._settings.stuck_s > 0 and still_s > max(self._settings.stuck_s, DECIDES_S):
             self._end(f"nothing was decided for {still_s:.0f} s")
@@ -184,7 +184,7 @@ class SelfWatch:
             still_s = self._still[name].look(now, left=moving, progress=progress)
             if 0 < self._settings.stuck_s * (SAVING_PATIENCE if name == SAVING else 1) < still_s:
                 where = f"at position {facts.position(name)} with {one.left} more"
-                self._end(f"{name} has stood still for {still_s:.0f} s {where}")
+                self._end(f"{name} has made no progress for {still_s:.0f} s {where}")
 
     def _could_move(self, name: str, facts: Facts, look: Look | None) -> bool:
         """Whether only this process itself can be the reason for a standstill."""

@@ -23,7 +23,7 @@ MAGIC = b"SQLite format 3\0"
 HEADER_BYTES = 100
 COMPANIONS = ("-wal", "-shm")
 NOTE = ".is-damaged"
-FOLLOWS = "another is made from the log"
+FOLLOWS = "a new one is built from the log"
 DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 log = structlog.get_logger()
@@ -100,14 +100,14 @@ def _wrong_with_header(header: bytes, size: int, *, cut: bool) -> str:
     A process killed during a WAL checkpoint leaves the file short, so `cut` is false while there is a WAL.
     """
     if len(header) < HEADER_BYTES or not header.startswith(MAGIC):
-        return "it does not begin as a database does"
+        return "it does not start like a database"
     page = int.from_bytes(header[16:18], "big")
     page = 65536 if page == 1 else page
     if page < 512 or page & (page - 1):
         return f"its header states pages of {page} bytes"
     pages, counted = int.from_bytes(header[28:32], "big"), header[24:28] == header[92:96]
     if cut and counted and size < pages * page:
-        return f"it is cut: {size} bytes, where its header tells of {pages * page}"
+        return f"it is truncated: {size} bytes, but its header says {pages * page}"
     return ""
 
 

@@ -55,7 +55,7 @@ class StreamCheck:
         """
         answer = await ask(self._connection, f"STREAM.INFO.{self._stream}", {})
         if not is_leaders(answer):
-            raise Broken(f"stream {self._stream} has no leader that would know its end")
+            raise Broken(f"stream {self._stream} has no leader to tell its end")
         found = await self._fault(answer, position)
         if not found and (begins := begins_later(self._stream, answer["state"], position)):
             raise Gone(begins)
@@ -91,7 +91,7 @@ class StreamCheck:
         if "message" in answer and nanoseconds(answer["message"]["time"]) == mark.at:
             return ""
         return (
-            f"stream {self._stream} is not the one that was read before: at position {mark.position} lies "
+            f"stream {self._stream} is not the one that was read before: position {mark.position} holds "
             "another message, or none; the log has lost its tail, or was recreated. "
             + way_out(self._stream, mark.position)
         )
@@ -102,7 +102,7 @@ def way_out(stream: str, position: int) -> str:
     if stream == names.WITNESS:
         # How far WITNESS was read is stored in CONTROL, so there is no service database to delete.
         return (
-            "Restore the broker's data. Without a backup what was not admitted yet is lost; to go on, have "
+            "Restore the broker's data. Without one, what was not admitted yet is lost; to go on, have "
             f"the stream begin behind what was read: nats stream purge {stream} --seq {position + 1} "
             "(docs/guides/operating.md)"
         )
@@ -130,7 +130,7 @@ def begins_later(stream: str, state: dict[str, Any], position: int) -> str:
         return ""
     return (
         f"stream {stream} begins at position {state['first_seq']}: {position + 1} is gone. If it was "
-        "archived, set STEADFAST_ARCHIVE to where the archive lies; else restore the broker's data"
+        "archived, set STEADFAST_ARCHIVE to the archive's location; otherwise restore the broker's data"
     )
 
 
@@ -140,8 +140,8 @@ def _with_holes(stream: str, state: dict[str, Any]) -> str:
     return (
         f"stream {stream} has a hole: from position {state['first_seq']} to {state['last_seq']} it holds "
         f"{state['messages']} messages, {missing(state)} too few ({told or 'it does not say which'}). These "
-        "were acknowledged and are lost. Restore the broker's data; docs/guides/operating.md tells how to go "
-        "on without a backup"
+        "were acknowledged and are lost. Restore the broker's data; docs/guides/operating.md describes how "
+        "to go on without a backup"
     )
 
 

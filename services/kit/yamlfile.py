@@ -195,7 +195,7 @@ def _refuse_duplicates(node: yaml.MappingNode) -> None:
 
 def _refuse_explosion(root: yaml.Node) -> None:
     if _count(root, {}) > NODE_LIMIT:
-        raise YamlProblem(f"it means more than {NODE_LIMIT} values once its aliases are followed")
+        raise YamlProblem(f"it expands to more than {NODE_LIMIT} values once its aliases are followed")
 
 
 def _count(node: yaml.Node, known: dict[int, int]) -> int:

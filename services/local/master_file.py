@@ -86,7 +86,7 @@ def _settings_in(place: str, name: str, value: Any, problems: list[str]) -> Iter
     elif name and not names.has_below(name):
         # A name unlike any known one is hardly a typo, and some master may have it: only report it.
         if hint := names.meant(name):
-            problems.append(f'{place} is no setting of a master; did you mean "{hint}"?')
+            problems.append(f'{place} is not a setting of a master; did you mean "{hint}"?')
         yield place, value
     elif isinstance(value, list) and names.has_below(f"{name}[]"):
         for number, one in enumerate(value):
@@ -116,7 +116,7 @@ def _variables(found: Mapping[str, Any], problems: list[str]) -> Iterator[tuple[
             continue
         if not isinstance(value, str) or (values is not None and value not in values):
             problems.append(
-                f"{name} must be {'one of ' + ', '.join(values) if values else 'a text'}, not {value!r}"
+                f"{name} must be {'one of ' + ', '.join(values) if values else 'a string'}, not {value!r}"
             )
         else:
             yield variable, values[value] if values else value

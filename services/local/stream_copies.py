@@ -30,7 +30,7 @@ async def take_out(connection: Client, stream: str, write: Callable[[bytes], obj
         answer = await ask(connection, f"STREAM.SNAPSHOT.{stream}", wanted)
         if "error" in answer:
             raise CannotCopy(
-                f"the broker does not give stream {stream}: {answer['error'].get('description')}"
+                f"the broker does not provide stream {stream}: {answer['error'].get('description')}"
             )
         while (message := await subscription.next_msg(timeout=ANSWER_S)).data:
             write(message.data)
@@ -39,9 +39,9 @@ async def take_out(connection: Client, stream: str, write: Callable[[bytes], obj
         status = (message.headers or {}).get("Status", "")
         if status and status != "204":
             why = (message.headers or {}).get("Description", "")
-            raise CannotCopy(f"the broker broke off stream {stream}: {status} {why}")
+            raise CannotCopy(f"the broker aborted the copy of stream {stream}: {status} {why}")
     except AWAY as error:
-        raise CannotCopy(f"the broker broke off stream {stream}: {error!r}") from error
+        raise CannotCopy(f"the broker aborted the copy of stream {stream}: {error!r}") from error
     finally:
         await subscription.unsubscribe()
     return {"config": answer["config"], "state": answer["state"]}
@@ -61,12 +61,12 @@ async def put_in(connection: Client, stream: str, configuration: dict[str, Any],
         reply_body = msgspec.json.decode(reply.data)
         _check(stream, reply_body)
     except AWAY as error:
-        raise CannotCopy(f"the broker broke off taking stream {stream}: {error!r}") from error
+        raise CannotCopy(f"the broker aborted the restore of stream {stream}: {error!r}") from error
     ends, last = reply_body["state"]["last_seq"], configuration["state"]["last_seq"]
     if ends != last:
-        raise CannotCopy(f"stream {stream} ends at {ends} as it was put in, not at {last}")
+        raise CannotCopy(f"stream {stream} ends at {ends} after the restore, not at {last}")
 
 
 def _check(stream: str, answer: dict[str, Any]) -> None:
     if "error" in answer:
-        raise CannotCopy(f"the broker does not take stream {stream}: {answer['error'].get('description')}")
+        raise CannotCopy(f"the broker does not accept stream {stream}: {answer['error'].get('description')}")

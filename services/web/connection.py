@@ -57,14 +57,14 @@ class Connections:
         if self._from[address] > self._each:
             return Problem("exhausted", f"there are {self._each} connections from {address}; close some")
         if self.total > self._most:
-            return Problem("unavailable", f"there are {self._most} connections, all there is room for")
+            return Problem("unavailable", f"there are {self._most} connections already, the maximum")
         return None
 
     def readings(self) -> Iterable[Reading]:
         """Prometheus readings."""
         yield Reading("connections", "Connections to clients", (), {(): self.total})
         yield Reading("connections_cut", "Clients that were cut off as too slow", (), {(): self.cut})
-        unread = "Bytes of answers that clients have not taken yet"
+        unread = "Bytes of responses that clients have not read yet"
         yield Reading("connections_unread_bytes", unread, (), {(): self.unread.total})
 
     def remove(self, address: str) -> None:

@@ -69,7 +69,7 @@ class Logins:
         wait_s = max(tries.wait_s(key, now) for tries, key in attempt.counts)
         if wait_s:
             self.limited += 1
-            raise Busy("exhausted", "too many tries to log in that failed", math.ceil(wait_s))
+            raise Busy("exhausted", "too many failed login attempts", math.ceil(wait_s))
         for tries, key in attempt.counts:
             tries.take(key, now)
         return attempt

@@ -57,11 +57,11 @@ class Origins:
             return
         request = Request(scope)
         if (host := self._names.stranger(request)) is not None:
-            told = f"this gateway is not known as '{host}'; if it is, add that to STEADFAST_ALLOWED_HOSTS"
+            told = f"this gateway is not known as '{host}'; if it is, add it to STEADFAST_ALLOWED_HOSTS"
             answer = errors.response(scope["path"], Problem("permission_denied", told), MISDIRECTED)
         elif (origin := self._foreign(request)) is not None:
             told = (
-                f"a page of '{origin}' may not change anything here; to let it, set STEADFAST_ALLOWED_ORIGINS"
+                f"pages of '{origin}' may not make changes here; to allow it, set STEADFAST_ALLOWED_ORIGINS"
             )
             answer = errors.response(scope["path"], Problem("permission_denied", told))
         else:

@@ -60,7 +60,7 @@ class Pacing:
         wait_s = self._rate.wait_s(who, now)
         if wait_s > WITHIN_S:
             self.refused += 1
-            raise Busy("exhausted", "you ask too much in too short a time", math.ceil(wait_s))
+            raise Busy("exhausted", "too many requests in too short a time", math.ceil(wait_s))
         self._rate.take(who, now)
         if wait_s > 0:
             await asyncio.sleep(wait_s)

@@ -292,7 +292,9 @@ def test_a_log_is_downloaded_as_it_is_printed(talking):
     assert len(printed) == 2100
     found = talking.send("GET", "/api/v1/tasks/1.r1/logs/download", params={"searchText": "2-69"}).text
     assert len(found.splitlines()) == 11
-    assert "not a regular expression" in talking.refused(400, "GET", f"{PATH}/download", params={"regex": "["})
+    assert "not a regular expression" in talking.refused(
+        400, "GET", f"{PATH}/download", params={"regex": "["}
+    )
     talking.refused(404, "GET", "/api/v1/tasks/unknown/logs/download")
 
 

@@ -56,7 +56,7 @@ def test_a_negative_limit(gateway):
 
 
 def test_the_configuration_is_for_administrators(gateway):
-    assert "no administrator" in gateway.refused(403, "GET", "/api/v1/master/config")
+    assert "not an administrator" in gateway.refused(403, "GET", "/api/v1/master/config")
     gateway.log_in("admin")
     config = gateway.get("/api/v1/master/config")["config"]
     assert (config["cluster_id"], config["checkpoint_storage"]["type"]) == ("c-1", "shared_fs")

@@ -79,10 +79,12 @@ def test_an_agent_user_needs_both_names(admin, lacking):
 
 
 def test_only_administrators_make_and_change_others(gateway):
-    assert "no administrator" in gateway.refused(403, "POST", "/api/v1/users", {"user": {"username": "x"}})
-    assert "no administrator" in gateway.refused(403, "PATCH", "/api/v1/users/1", {"displayName": "x"})
-    assert "no administrator" in gateway.refused(403, "PATCH", "/api/v1/users/2", {"admin": True})
-    assert "no administrator" in gateway.refused(403, "POST", "/api/v1/users/1/password", "x")
+    assert "not an administrator" in gateway.refused(
+        403, "POST", "/api/v1/users", {"user": {"username": "x"}}
+    )
+    assert "not an administrator" in gateway.refused(403, "PATCH", "/api/v1/users/1", {"displayName": "x"})
+    assert "not an administrator" in gateway.refused(403, "PATCH", "/api/v1/users/2", {"admin": True})
+    assert "not an administrator" in gateway.refused(403, "POST", "/api/v1/users/1/password", "x")
     own = gateway.send("PATCH", "/api/v1/users/2", {"displayName": "Me"}).json()["user"]
     assert own["displayName"] == "Me"
     assert gateway.get("/api/v1/me")["user"]["displayName"] == "Me"

@@ -146,4 +146,4 @@ def test_webhooks_are_the_administrators(admin):
     asked = [("GET", ""), ("POST", ""), ("GET", "/1"), ("DELETE", "/1"), ("POST", "/1/test")]
     for method, path in (*asked, ("GET", "/1/deliveries")):
         body = {"url": URL, "triggers": [COMPLETED]} if method == "POST" else None
-        assert "no administrator" in admin.refused(403, method, HOOKS + path, body)
+        assert "not an administrator" in admin.refused(403, method, HOOKS + path, body)

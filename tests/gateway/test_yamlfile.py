@@ -49,7 +49,7 @@ def test_values_are_read_as_in_yaml_1_2(text, value):
         ("a: 1\n--- \nb: 2", "line 2"),
         ("a: !!python/object:os.system x", "line 1"),
         ("\0", "unacceptable character"),
-        ("a: &a [*a]", "means more than"),
+        ("a: &a [*a]", "expands to more than"),
         ("[" * 5000 + "]" * 5000, "too deeply"),
         ("9" * 5000, "digits"),
         ("[" * 300_000, "too deeply"),

@@ -67,9 +67,9 @@ def test_who_finds_too_many_waiting_is_told_what_to_do():
         inside = Inside(at_once=2, each=1, waiting=3, each_waiting=1)
         tasks = [asyncio.create_task(inside.enter(who)) for who in ("a", "b", "a", "c", "d")]
         await settled()
-        with pytest.raises(Busy, match="you have 1 pieces of work, and no client gets more") as own:
+        with pytest.raises(Busy, match="you have 1 pieces of work already, the maximum per client") as own:
             await inside.enter("a")
-        with pytest.raises(Busy, match="there are 2 pieces of work, all there is room for") as full:
+        with pytest.raises(Busy, match="there are 2 pieces of work already, the maximum") as full:
             await inside.enter("e")
         assert (own.value.problem.code, full.value.problem.code) == ("exhausted", "unavailable")
         await ended(tasks)

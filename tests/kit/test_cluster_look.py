@@ -110,7 +110,7 @@ def info(*copies, replicas=3):
             info({"current": False, "offline": True}, {"current": True}),
             ("n2 is offline",),
         ),
-        (info({"current": True}), ("1 more should be there",)),
+        (info({"current": True}), ("1 more are missing",)),
     ],
 )
 def test_what_a_streams_leader_says_of_its_copies(told, late):
@@ -120,12 +120,12 @@ def test_what_a_streams_leader_says_of_its_copies(told, late):
 def test_a_leader_that_has_lost_the_others_stores_nothing():
     gone = {"current": False, "active": 9_000_000_000, "lag": 5}
     seen = cluster_look._seen(info(gone, gone))
-    assert seen.problem == "only 1 of its 3 copies are there"
+    assert seen.problem == "only 1 of its 3 copies are present"
     assert seen.replicas[0] == "n2 is 5 operations behind, last heard of 9 s ago"
     assert cluster_look._seen(info(gone, {"current": True})).problem == ""
     # It counts as current for a while after it has died, and a new leader has never heard of it.
     for gone in ({"current": True, "active": 9_000_000_000}, {"current": False}):
-        assert cluster_look._seen(info(gone, gone)).problem == "only 1 of its 3 copies are there"
+        assert cluster_look._seen(info(gone, gone)).problem == "only 1 of its 3 copies are present"
     # Slow, but there: it may yet store.
     slow = {"current": False, "active": 500_000_000, "lag": 5}
     assert cluster_look._seen(info(slow, slow)).problem == ""

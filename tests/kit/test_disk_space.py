@@ -54,7 +54,7 @@ def test_what_is_kept_for_what_runs(disk, tmp_path, total, setting_mib, kept):
     disks = Disks({"log": tmp_path}, setting_mib)
     assert disks.shortage({}, {}) == ""
     disk.free = kept - 1
-    assert f"{size_in_words(kept)} are kept" in disks.shortage({}, {})
+    assert f"{size_in_words(kept)} are reserved" in disks.shortage({}, {})
 
 
 def test_a_refusal_says_what_is_where_and_what_is_missing(disk, tmp_path):
@@ -62,8 +62,8 @@ def test_a_refusal_says_what_is_where_and_what_is_missing(disk, tmp_path):
     disks = Disks({"log": tmp_path / "log", "code": tmp_path / "code"})
     missing = disks.shortage({"code": 2 * GIB}, {})
     assert missing == (
-        f"the disk of the code has 3 GiB free at {tmp_path / 'code'}; 2 GiB are needed and 2 GiB are kept "
-        "for what runs (STEADFAST_DISK_RESERVE_MIB): make room for 1 GiB more there"
+        f"the disk of the code has 3 GiB free at {tmp_path / 'code'}; 2 GiB are needed and 2 GiB are "
+        "reserved for running work (STEADFAST_DISK_RESERVE_MIB): make room for 1 GiB more there"
     )
     problem = no_space("the experiment", missing).problem
     assert problem.code == "no_space"

@@ -156,7 +156,7 @@ def test_what_lags_is_told_in_words_for_as_long_as_it_does():
     clock.now += 6
     assert lags.look({"LOGS": one, SAVING: two}, judged=True) == {
         "LOGS": "LOGS is not read, at position 3 with 9 more behind it",
-        SAVING: "what is folded is not saved, at position 2 with 4 more behind it",
+        SAVING: "folded events are not saved, at position 2 with 4 more behind it",
     }
     two.done(4)
     position["LOGS"] = 4

@@ -74,7 +74,7 @@ def test_a_loop_that_never_comes_back_ends_the_process_with_all_stacks(start):
     assert process.returncode == STUCK
     assert " in blocks\n" in told
     assert '"event": "process.stuck"' in told
-    assert "the event loop has stood still for" in told
+    assert "the event loop has been stalled for" in told
 
 
 def test_so_does_one_that_lets_no_other_thread_run(start):

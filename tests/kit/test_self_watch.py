@@ -94,7 +94,7 @@ def test_where_the_leases_cannot_be_read_nobody_leads(world):
     found = world.run(10)
     assert found == {("stream_refuses", LEASES)} | {("nobody_leads", owner) for owner in OWNERS}
     words = [one.message for one in world.watch.conditions.current() if one.about == "searcher"]
-    assert words == ["nobody decides for the searcher: the leases cannot be read"]
+    assert words == ["no searcher replica leads: the leases cannot be read"]
 
 
 def test_a_replica_that_is_not_current(world):
@@ -156,7 +156,7 @@ def test_reading_that_stands_still_is_told_and_then_ends_the_process(world):
     assert world.ended == []
     world.run(2)
     assert world.ended
-    assert world.ended[0].startswith("CONTROL has stood still for 6")
+    assert world.ended[0].startswith("CONTROL has made no progress for 6")
 
 
 def test_so_does_reading_that_only_believes_to_be_at_the_end(world):

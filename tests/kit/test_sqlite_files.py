@@ -67,10 +67,10 @@ def count(path):
 
 
 DAMAGES = {
-    "another file": (lambda p: p.write_bytes(b"not a database\n" * 1000), "does not begin"),
-    "a header of zeros": (lambda p: overwrite(p, 0, b"\0" * 100), "does not begin"),
-    "a few bytes": (lambda p: p.write_bytes(b"SQLite"), "does not begin"),
-    "cut": (lambda p: p.write_bytes(p.read_bytes()[: 3 * PAGE]), "is cut"),
+    "another file": (lambda p: p.write_bytes(b"not a database\n" * 1000), "does not start like"),
+    "a header of zeros": (lambda p: overwrite(p, 0, b"\0" * 100), "does not start like"),
+    "a few bytes": (lambda p: p.write_bytes(b"SQLite"), "does not start like"),
+    "cut": (lambda p: p.write_bytes(p.read_bytes()[: 3 * PAGE]), "is truncated"),
     "a page size of nonsense": (lambda p: overwrite(p, 16, b"\3\1"), "pages of"),
     "no schema": (lambda p: overwrite(p, 100, b"\xff" * (PAGE - 100)), "malformed"),
 }

@@ -58,7 +58,7 @@ def test_a_stream_that_was_cut_short_is_refused(broker):
         with pytest.raises(CannotCopy, match=CONTROL):
             await put_in(connection, CONTROL, known, io.BytesIO(kept.getvalue()))
         await ask(connection, f"STREAM.DELETE.{CONTROL}", {})
-        with pytest.raises(CannotCopy, match="does not give"):
+        with pytest.raises(CannotCopy, match="does not provide"):
             await take_out(connection, CONTROL, kept.write)
         with pytest.raises(CannotCopy, match=CONTROL):
             await put_in(connection, CONTROL, known, io.BytesIO(kept.getvalue()[:-2000]))

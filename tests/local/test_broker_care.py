@@ -116,12 +116,12 @@ def test_it_is_started_again_once_there_is_room(broker, disk, quick, tmp_path, c
 
     async def story(restarted):
         broker.answer, disk.free = sick(), ROOM_TO_WRITE - 1
-        told = await until_told("it goes on once there are 32 MiB")
+        told = await until_told("it restarts once there are 32 MiB")
         assert LATCHED in told
         disk.free = ROOM_TO_WRITE
         await restarted(1)
         broker.answer = 200, b"{}"
-        await until_told("started again")
+        await until_told("it is restarted")
 
     starts = run(broker, story, tmp_path)
     assert starts[0] == sick()

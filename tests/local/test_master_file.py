@@ -158,11 +158,11 @@ def test_nothing_is_both():
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ({"clster_name": "a"}, 'clster_name is no setting of a master; did you mean "cluster_name"?'),
+        ({"clster_name": "a"}, 'clster_name is not a setting of a master; did you mean "cluster_name"?'),
         ({"db": {"hots": 1}}, 'did you mean "db.host"?'),
         (
             {"resource_pools": [{}, {"pol_name": "a"}]},
-            "resource_pools[1].pol_name is no setting of a master; did",
+            "resource_pools[1].pol_name is not a setting of a master; did",
         ),
         ({"db": [1]}, "db: a map is expected, not [1]"),
         ({"resource_pools": {"a": 1}}, "resource_pools: a list is expected"),

@@ -133,7 +133,7 @@ def _lacking(name: str, wish: Wish, workspace_id: int) -> str:
     who = [role for role in ROLES if wish.permission in OF_ROLE[role]]
     where = f"in workspace {workspace_id}" if workspace_id else "in the cluster"
     what = _WORDS.get(wish.permission, f"'{wish.permission}'")
-    return f"user '{name}' lacks a role: to {what} it takes {' or '.join(who)} {where}"
+    return f"user '{name}' lacks a role: to {what}, {' or '.join(who)} is needed {where}"
 
 
 def _basic(known: Known, name: str, person: Person | None, wish: Wish) -> None:
@@ -141,7 +141,9 @@ def _basic(known: Known, name: str, person: Person | None, wish: Wish) -> None:
     if person is not None and person.admin:
         return
     if wish.permission in ADMINISTRATION:
-        raise forbidden(f"user '{name}' is no administrator: it takes one to {_WORDS[wish.permission]}")
+        raise forbidden(
+            f"user '{name}' is not an administrator, which is needed to {_WORDS[wish.permission]}"
+        )
     if wish.permission not in OWNED or wish.permission in EVERYBODY:
         return
     thing = known.thing(wish.kind, wish.id)
@@ -149,27 +151,27 @@ def _basic(known: Known, name: str, person: Person | None, wish: Wish) -> None:
         return
     raise forbidden(
         f"{wish.kind} {wish.id} belongs to user '{thing.owner or 'admin'}': user '{name}' may view and fork "
-        f"it; to {_WORDS.get(wish.permission, wish.permission)} it takes its owner or an administrator"
+        f"it; only its owner or an administrator may {_WORDS.get(wish.permission, wish.permission)}"
     )
 
 
 _WORDS: dict[str, str] = {
     "administer_users": "change other users",
-    "administer_cluster": "change or see how the cluster is set up",
+    "administer_cluster": "change or see the cluster's configuration",
     "assign_roles": "give roles",
     "read_log": "read the log of the whole cluster",
     "view": "see it",
-    "create": "make something there",
+    "create": "create something there",
     "create_task": "start a task there",
-    "edit": "describe it otherwise",
+    "edit": "change its description",
     "control": "change what it does",
     "control_task": "change what it does",
     "delete": "delete it",
-    "speak": "speak for it",
-    "create_project": "make a project there",
-    "edit_project": "describe it otherwise",
+    "speak": "report for it",
+    "create_project": "create a project there",
+    "edit_project": "change its description",
     "control_project": "change it",
-    "create_workspace": "make a workspace",
+    "create_workspace": "create a workspace",
     "control_workspace": "change it",
 }
 
