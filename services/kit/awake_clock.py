@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 STEP_S = 2.5
-"""Longer than the delay that a once-a-second check suffers on a machine that is merely busy."""
+"""Maximum gap that counts: longer than any delay of a once-a-second check on a merely busy machine."""
 
 
 class AwakeClock:

@@ -1,4 +1,4 @@
-"""The embedded broker: nats-server as a child process, with accounts and a disk that is flushed."""
+"""The embedded broker: nats-server as a child process, with accounts and storage flushed before each ack."""
 
 from __future__ import annotations
 

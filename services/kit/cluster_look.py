@@ -45,7 +45,7 @@ class StreamSeen(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
     """One stream in one report."""
 
     last: int = 0
-    """Its last position."""
+    """The stream's last position."""
     replicas: tuple[str, ...] = ()
     """For each replica that is not current: its name and how far behind it is."""
     problem: str = ""

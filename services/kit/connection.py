@@ -51,7 +51,7 @@ async def until_closed(connection: Client) -> None:
 
     Otherwise the process would wait forever, as if the broker were briefly away.
     """
-    while not connection.is_closed:  # noqa: ASYNC110 - the client tells only whoever made it
+    while not connection.is_closed:  # noqa: ASYNC110 - only the creator of a client can set a callback
         await asyncio.sleep(LOOK_EVERY_S)
     raise closed_for_good(connection)
 

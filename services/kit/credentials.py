@@ -43,7 +43,7 @@ FOR_WORKERS = (
 )
 INTO_STREAMS = ("witness.trial.>", "reports.>", "witness.worker.>", "orders.heard.>")
 """Subjects of both kinds of actor that streams store. With replicated streams they arrive through the intake,
-because headers set by a client can shut a replicated stream down (`services/intake/edge.py`)."""
+because a client's headers can make the broker shut down a replicated stream (`services/intake/edge.py`)."""
 STREAMED = (f"{NEXT_ORDERS}.>",)
 """Services that send many replies to one request."""
 BY_REST = [subjects.witness_by_rest("*"), subjects.alive("*"), "reports.>", "logs.>"]

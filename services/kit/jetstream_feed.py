@@ -142,7 +142,7 @@ class JetStreamFeed:
         if self._stored_at and (known is None or known.position < self.position):
             self._marks[self._stream] = Mark(self.position, self._stored_at)
 
-    # -- consumers come and go
+    # -- consumer lifecycle
 
     def _look(self) -> None:
         """Detect silent failures. A timer costs an idle process less than a task."""

@@ -43,7 +43,7 @@ class Parts:
     leading: Callable[[], bool]
     measures: Measures
     conditions: Conditions
-    """What is wrong with this process."""
+    """Problems of this process."""
     cluster_look: ClusterLook
     tracer: Tracer | None
     starting: str = ""

@@ -19,7 +19,7 @@ from services.kit.files import write_whole
 FILE = "process.json"
 HOME = "home"
 LOCK = "lock"
-"""Of a worker, in its home; see `worker.identity`."""
+"""Lock file in a worker's home; see `worker.identity`."""
 
 
 class Started(msgspec.Struct, frozen=True):

@@ -75,8 +75,7 @@ class Directory:
     """Answers a judge's lookups from such a state."""
 
     def __init__(self, state: People, find: Callable[[Kind, Any], Thing | int | None]) -> None:
-        """`find` returns a thing of the service, or the key in `homes` of the experiment or task it is part
-        of."""
+        """`find` returns a thing of the service, or the `homes` key of its experiment or task."""
         self._state = state
         self._find = find
 
