@@ -344,7 +344,7 @@ KILL = commands.ChangeExperiment(experiment_id=1, action="kill", user="egon")
         ((gateway.Grant("A role of a later version", 2),), "experiment '1' not found"),
         (
             (gateway.Grant("Viewer", 2),),
-            "it takes EditorRestricted or Editor or WorkspaceAdmin or Clus",
+            "lacks a role: EditorRestricted or Editor or WorkspaceAdmin or Clus",
         ),
         ((gateway.Grant("Viewer"),), "in workspace 2"),
     ],

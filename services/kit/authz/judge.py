@@ -133,7 +133,7 @@ def _lacking(name: str, wish: Wish, workspace_id: int) -> str:
     who = [role for role in ROLES if wish.permission in OF_ROLE[role]]
     where = f"in workspace {workspace_id}" if workspace_id else "in the cluster"
     what = _WORDS.get(wish.permission, f"'{wish.permission}'")
-    return f"user '{name}' lacks a role: to {what}, {' or '.join(who)} is needed {where}"
+    return f"user '{name}' lacks a role: {' or '.join(who)} {where} is needed to {what}"
 
 
 def _basic(known: Known, name: str, person: Person | None, wish: Wish) -> None:
