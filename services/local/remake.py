@@ -3,11 +3,10 @@
     python -m services.local.remake --nats nats://127.0.0.1:4222 --credentials operator.creds [--replicas 3]
 
 The broker can change neither how a stream is flushed nor, for a lazily flushed one, its number of replicas;
-nor
-can it lift the ban on removing messages from CONTROL, which the archive needs. The stream is therefore
-copied;
-positions and times stay. Services must be stopped. Workers and scripts may keep running and send their data
-afterwards. It handles some thousand messages per second, and can be run again if it was interrupted.
+nor can it lift the ban on removing messages from CONTROL, which the archive needs. The stream is therefore
+copied; positions and times stay. Services must be stopped. Workers and scripts may keep running and send
+their data afterwards. It handles some thousand messages per second, and can be run again if it was
+interrupted.
 """
 
 from __future__ import annotations
