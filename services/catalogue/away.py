@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
+from det_contracts.ids import allocation_id
 from services.catalogue import listing
 from services.catalogue.domain import State
 from services.kit.database import Database
@@ -22,6 +24,37 @@ class Away:
         """Load records, each with all records of its experiment, without blocking other requests."""
         if self._runner.pager is not None:
             await self._runner.pager.fetch(keys)
+
+    async def trials(self, ids: Iterable[int]) -> State:
+        """Some trials, each with its runs and the checkpoint of its best validation, in a state of their own.
+
+        Of experiments that are away no more than these is read, and none of it stays in the memory.
+        """
+        trials = await self._look("trials", ids)
+        best = {id: one.best.steps for id, one in trials.items() if one.best is not None}
+        saved = await self._database.read(lambda c: listing.saved_at(c, best))
+        runs = [allocation_id(one.task_id, run) for one in trials.values() for run in range(1, one.run + 1)]
+        checkpoints, allocations = (
+            await self._look("checkpoints", saved),
+            await self._look("allocations", runs),
+        )
+        # One whose experiment was deleted meanwhile is not there any more.
+        experiments = self._runner.state.experiments
+        trials = {id: one for id, one in trials.items() if one.experiment_id in experiments}
+        return State(
+            experiments={one.experiment_id: experiments[one.experiment_id] for one in trials.values()},
+            trials=trials,
+            checkpoints={uuid: one for uuid, one in checkpoints.items() if one.trial_id in trials},
+            allocations=allocations,
+        )
+
+    async def _look(self, table: str, ids: Iterable[Any]) -> dict[Any, Any]:
+        if self._runner.pager is not None:
+            return {
+                id: one for (_, id), one in (await self._runner.pager.look((table, id) for id in ids)).items()
+            }
+        known = getattr(self._runner.state, table)
+        return {id: known[id] for id in ids if id in known}
 
     async def trial_ids(self, experiment_ids: Iterable[int]) -> dict[int, list[int]]:
         """The trials of some experiments. For experiments that are paged out, only the ids are read."""

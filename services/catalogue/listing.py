@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -94,6 +94,13 @@ def trial_ids(connection: sa.Connection, experiment_ids: Sequence[int]) -> dict[
     for experiment_id, id in connection.execute(query):
         found[experiment_id].append(id)
     return found
+
+
+def saved_at(connection: sa.Connection, steps: Mapping[int, int]) -> list[str]:
+    """The checkpoints of some trials, each at the steps that are given for it."""
+    c = CHECKPOINTS.c
+    query = sa.select(c.uuid, c.trial_id, c.steps).where(c.trial_id.in_(list(steps)))
+    return [uuid for uuid, trial_id, at in connection.execute(query) if steps[trial_id] == at]
 
 
 def checkpoints(

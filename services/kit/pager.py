@@ -136,6 +136,19 @@ class Pager(Generic[S]):
     def _changes(self) -> tuple[int, int, int]:
         return self.brought, self.left, self._begun
 
+    async def look(self, keys: Iterable[Key]) -> dict[Key, Any]:
+        """Read single records only to show them, without loading their roots into memory.
+
+        A list shows one trial each of a hundred finished experiments, which may have very many trials.
+        """
+        wanted = set(keys)
+        missing = [key for key in wanted if self._is_missing(key)]
+        read = self._checked(await self._alone(missing)) if missing else Pages({})
+        found = {key: one for records in read.records.values() for key, one in records.items()}
+        # Records in memory may have changed since they were read.
+        here = {key: loaded(getattr(self._state, key[0]), key[1]) for key in wanted}
+        return found | {key: one for key, one in here.items() if one is not None}
+
     def _note_absent(self, keys: Iterable[Key]) -> None:
         """Remember what is not loaded of this, and was not found just now, until a portion puts it.
 
@@ -242,6 +255,12 @@ class Pager(Generic[S]):
     async def _asked(self, keys: list[Key], roots: set[str]) -> Pages:
         try:
             return await self._saver.pages(keys, roots, self._here.__contains__)
+        except (sa.exc.SQLAlchemyError, Unreadable) as error:
+            raise self._fault(_told(error)) from error
+
+    async def _alone(self, keys: list[Key]) -> Pages:
+        try:
+            return await self._saver.alone(keys)
         except (sa.exc.SQLAlchemyError, Unreadable) as error:
             raise self._fault(_told(error)) from error
 

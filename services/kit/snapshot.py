@@ -126,6 +126,21 @@ class Snapshot:
                 found.records.setdefault(root, {})[kind, key] = record
         return found
 
+    def alone(self, connection: sa.Connection, keys: Iterable[Key]) -> Pages:
+        """Some records as they lie here, without what else belongs to their roots."""
+        found = Pages(self.positions(connection), self._dropped(connection))
+        c = SNAPSHOTS.c
+        for kind, some in groupby(sorted(keys, key=_by_kind), key=_by_kind):
+            for ids in _portions(filter(_is_whole, (str(id) for _, id in some))):
+                query = sa.select(c.root, c.id, c.body, c.position).where(
+                    c.owner == self._rows, c.kind == kind, c.id.in_(ids)
+                )
+                for root, id, body, position in connection.execute(query):
+                    key, record = self._read(kind, id, body)
+                    found.newest = max(found.newest, position)
+                    found.records.setdefault(root or "", {})[kind, key] = record
+        return found
+
     def rootless(self, connection: sa.Connection, kinds: Iterable[str]) -> list[Key]:
         """Return records saved by a release without roots.
 

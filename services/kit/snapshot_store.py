@@ -236,10 +236,16 @@ class DatabaseSaver:
         self, keys: Collection[Key], roots: Collection[str], known: Callable[[str], bool]
     ) -> Pages:
         """Like `pages_now`, but in a thread, retrying until the database answers."""
+        return await self._read(lambda c: self._snapshot.pages(c, keys, roots, known))
+
+    async def alone(self, keys: Collection[Key]) -> Pages:
+        """Like `pages`, but only these records and not their whole roots (see `Snapshot.alone`)."""
+        return await self._read(lambda c: self._snapshot.alone(c, keys))
+
+    async def _read(self, work: Callable[[sa.Connection], Pages]) -> Pages:
         while True:
             try:
-                found = await self._database.read(lambda c: self._snapshot.pages(c, keys, roots, known))
-                return self._judged(found)
+                return self._judged(await self._database.read(work))
             except sa.exc.OperationalError as error:
                 log.warning("loading.failed", error=in_words(error))
                 await asyncio.sleep(FAILED_PAUSE_S)

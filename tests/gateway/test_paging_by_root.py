@@ -143,6 +143,17 @@ def test_a_list_of_experiments_brings_nothing_but_what_was_submitted(aged):
     assert aged.runner.pager.brought == before + EXPERIMENTS
 
 
+def test_a_search_shows_best_trials_without_their_experiments(aged, stays):
+    """Each is one of many: of a hundred experiments all of them would be loaded, and others would have to go."""
+    before = aged.runner.pager.brought
+    found, expected = (one.get("/api/v1/experiments-search")["experiments"] for one in (aged, stays))
+    assert aged.runner.pager.brought == before + EXPERIMENTS
+    best = [one["bestTrial"] for one in found]
+    assert [one and one["id"] for one in best] == [None, 41, 31, 21, 11]
+    assert best == [one["bestTrial"] for one in expected]
+    assert best[1]["bestCheckpoint"]["uuid"] == "u-41-100"
+
+
 def test_one_who_sees_part_is_told_of_runs_without_their_experiments(aged):
     """Whether a run may be seen follows from its experiment's own record, which is always there."""
     brought = aged.runner.pager.brought

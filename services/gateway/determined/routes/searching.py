@@ -96,10 +96,8 @@ async def _rows(visit: UserVisit, page: list[Experiment], lean: bool) -> list[di
 
 
 async def _best_trials(visit: UserVisit, page: list[Experiment]) -> dict[int | None, Any]:
-    await visit.catalogue.away.bring(("trials", one.best_trial) for one in page if one.best_trial)
-    known_trials = visit.catalogue.state.trials
-    chosen = [known_trials[one.best_trial] for one in page if one.best_trial in known_trials]
-    return {one["id"]: one for one in await show(visit, chosen)}
+    chosen = await visit.catalogue.away.trials(one.best_trial for one in page if one.best_trial)
+    return {one["id"]: one for one in await show(visit, list(chosen.trials.values()), chosen)}
 
 
 def _values(lookup: Lookup, wanted: list[str], id: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from det_contracts.commands import KillTrial
 from services.catalogue import listing
 from services.catalogue.display_state import STATES, trial_state
-from services.catalogue.domain import Trial
+from services.catalogue.domain import State, Trial
 from services.catalogue.peers import Summary
 from services.gateway.determined.present.trial import trial
 from services.gateway.determined.workloads import Workloads, workloads
@@ -51,14 +51,14 @@ async def of_experiment(visit: Asked, experiment_id: int, query: Asks[TrialsAske
     return visit.answer({"trials": shown, "pagination": found.span.pagination})
 
 
-async def show(visit: UserVisit, records: Sequence[Trial]) -> list[dict[str, Any]]:
-    """Trials, with facts that only other services know."""
+async def show(visit: UserVisit, records: Sequence[Trial], of: State | None = None) -> list[dict[str, Any]]:
+    """Trials, with facts that only other services know; `of` holds their runs and checkpoints."""
     summaries = await visit.peers.summaries([one.id for one in records if one.run])
     waiting = {}
     if any(trial_state(one) == "QUEUED" for one in records):
         experiments = {one.experiment_id for one in records}
         waiting = await visit.peers.waiting(experiments.pop() if len(experiments) == 1 else None)
-    state, now = visit.catalogue.state, time.time()
+    state, now = of or visit.catalogue.state, time.time()
     return [
         trial(
             one,
