@@ -18,6 +18,7 @@ NAMES = (
     "archive",
     "one_event",
     "aged",
+    "long_history",
     "decisions",
     "control_latency",
     "long_polls",

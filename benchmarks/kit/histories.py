@@ -12,6 +12,7 @@ from det_contracts.expconf import complete
 from services.kit.testing import Fold
 from services.scheduler.app import RULES as SCHEDULER
 from services.searcher.app import RULES as SEARCHER
+from services.searcher.domain.state import Trial
 
 STORAGE = {"type": "shared_fs", "host_path": "/tmp"}
 
@@ -39,7 +40,9 @@ def config(max_trials: int, max_length: int = 64, concurrent: int = 16) -> dict[
 class Cluster:
     """Searcher, scheduler and scripts in one thread, as fast as they go; keeps the log of what happened."""
 
-    def __init__(self, slots: int = 16) -> None:
+    def __init__(self, slots: int = 16, worker_id: str = "w", pool: str = "default") -> None:
+        """`worker_id` is the one worker, which has that many slots in a pool."""
+        self._worker = worker_id
         self.searcher = Fold(SEARCHER)
         self.scheduler = Fold(SCHEDULER)
         self.log: list[Any] = []
@@ -47,9 +50,9 @@ class Cluster:
         offered = tuple(worker.Slot(n, "cpu", f"cpu-{n}", "CPU") for n in range(slots))
         self._say(
             worker.WorkerRegistered(
-                worker_id="w",
+                worker_id=worker_id,
                 session="s",
-                pool="default",
+                pool=pool,
                 address="",
                 version="",
                 slots=offered,
@@ -77,37 +80,63 @@ class Cluster:
 
     def run(self, max_trials: int) -> None:
         """One experiment from its submission to its end; each trial reports a checkpoint per operation."""
-        command = CreateExperiment(user="bench", config=config(max_trials), original_config="")
-        ruling = self.searcher.rule(command)
+        self.submit(config(max_trials))
+        self.finish()
+
+    def submit(self, told: dict[str, Any]) -> None:
+        """Somebody submits an experiment with a complete configuration; its first trials get slots."""
+        ruling = self.searcher.rule(CreateExperiment(user="bench", config=told, original_config=""))
         self.log += ruling.events
         self.scheduler.given(*ruling.events)
         self._decide()
+
+    def finish(self) -> None:
+        """Run all trials to their ends."""
         while self._assigned:
             self._run_one(self._assigned.popleft())
 
+    def fail(self) -> None:
+        """Every trial that has slots stores a checkpoint, then its script fails."""
+        for assigned in list(self._assigned):
+            id = assigned.trial_id or 0
+            known = self.searcher.state.trials[id]
+            self._say(worker.AllocationStarted(self._worker, assigned.allocation_id))
+            self._say(trial.Progressed(id, known.run, 1.0), self._stored(known, assigned, 1))
+            self._say(
+                worker.AllocationExited(
+                    worker_id=self._worker, allocation_id=assigned.allocation_id, exit_code=1
+                )
+            )
+
     def _run_one(self, assigned: scheduler.AllocationAssigned) -> None:
         id = assigned.trial_id or 0
-        self._say(worker.AllocationStarted("w", assigned.allocation_id))
+        self._say(worker.AllocationStarted(self._worker, assigned.allocation_id))
         while not self.searcher.state.trials[id].complete:
             known = self.searcher.state.trials[id]
-            stored = trial.CheckpointStored(
-                trial_id=id,
-                experiment_id=known.experiment_id,
-                run=known.run,
-                task_id=known.task_id,
-                allocation_id=assigned.allocation_id,
-                uuid=f"{assigned.allocation_id}-{known.seq}".replace(".", "-"),
-                resources={"model.pt": 1000, "metadata.json": 30},
-                metadata={"steps_completed": known.length},
-                steps_completed=known.length,
-            )
+            stored = self._stored(known, assigned, known.length)
             done = trial.OperationCompleted(
                 trial_id=id, run=known.run, seq=known.seq, length=known.length, metric=known.hparams["lr"]
             )
             self._say(trial.Progressed(id, known.run, known.length / 2), stored, done)
         run = self.searcher.state.trials[id].run
         self._say(trial.PreemptionAcknowledged(id, run))
-        self._say(worker.AllocationExited(worker_id="w", allocation_id=assigned.allocation_id, exit_code=0))
+        self._say(
+            worker.AllocationExited(worker_id=self._worker, allocation_id=assigned.allocation_id, exit_code=0)
+        )
+
+    @staticmethod
+    def _stored(known: Trial, assigned: scheduler.AllocationAssigned, steps: int) -> trial.CheckpointStored:
+        return trial.CheckpointStored(
+            trial_id=known.id,
+            experiment_id=known.experiment_id,
+            run=known.run,
+            task_id=known.task_id,
+            allocation_id=assigned.allocation_id,
+            uuid=f"{assigned.allocation_id}-{known.seq}".replace(".", "-"),
+            resources={"model.pt": 1000, "metadata.json": 30},
+            metadata={"steps_completed": steps},
+            steps_completed=steps,
+        )
 
 
 def bodies(events: list[Any]) -> list[bytes]:

@@ -8,18 +8,20 @@ from __future__ import annotations
 import asyncio
 import io
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
 from det_contracts import spreadsheet
 from services.catalogue.api_values import instant, maybe_instant
 from services.catalogue.domain import Allocation, State
+from services.catalogue.runs import Use
 from services.people import places, users
 
 Period = Literal["DAILY", "MONTHLY"]
 KINDS = {"TRIAL": "training", "CHECKPOINT_GC": "gc"}
-"""Names of kinds of runs in 0.25. Other kinds keep their own name in lowercase."""
+"""What 0.25 calls a kind of run; others by their own name in small letters."""
+EPOCH = date(1970, 1, 1)
 BATCH = 1000
 """Number of runs processed before yielding to other requests."""
 SUMS = ("total", "username", "experiment_label", "resource_pool", "agent_label")
@@ -73,22 +75,39 @@ async def held(
     return sorted(found, key=lambda one: (one.began, one.id))
 
 
-def _held(state: State, one: Allocation, first: float, last: float) -> Held:
-    experiment = state.experiments.get(one.experiment_id)
-    task = state.tasks.get(one.task_id)
+class Owner(NamedTuple):
+    """Whose a run is, as records say now."""
+
+    username: str
+    user_id: int
+    workspace: str
+    labels: tuple[str, ...]
+
+
+def _owner(state: State, experiment_id: int, task_id: str) -> Owner:
+    experiment, task = state.experiments.get(experiment_id), state.tasks.get(task_id)
     name = task.user if task else experiment.user if experiment else ""
     user = users.named(state, name)
     project = state.projects.get(experiment.project_id, places.PROJECT) if experiment else places.PROJECT
-    space = task.workspace_id if task else project.workspace_id
-    known = state.workspaces.get(space, places.WORKSPACE)
-    return Held(
-        id=one.id,
-        kind=KINDS.get(one.kind, one.kind.lower()),
-        experiment_id=experiment.id if experiment else None,
+    known = state.workspaces.get(task.workspace_id if task else project.workspace_id, places.WORKSPACE)
+    return Owner(
         username=user.username if user else name,
         user_id=user.id if user else 0,
         workspace=known.name,
         labels=experiment.labels if experiment else (),
+    )
+
+
+def _held(state: State, one: Allocation, first: float, last: float) -> Held:
+    owner = _owner(state, one.experiment_id, one.task_id)
+    return Held(
+        id=one.id,
+        kind=KINDS.get(one.kind, one.kind.lower()),
+        experiment_id=one.experiment_id if one.experiment_id in state.experiments else None,
+        username=owner.username,
+        user_id=owner.user_id,
+        workspace=owner.workspace,
+        labels=owner.labels,
         pool=one.pool,
         slots=one.slots,
         began=one.started_at or 0.0,
@@ -168,34 +187,29 @@ class Sums:
     def __init__(self) -> None:
         self.by: dict[str, dict[str, float]] = {name: defaultdict(float) for name in SUMS}
 
-    def add(self, one: Held, seconds: float) -> None:
-        """Add a part of a run, which counts in full for each of its labels."""
-        used = seconds * one.slots
+    def add(self, of: Owner, pool: str, used: float) -> None:
+        """Slot seconds of somebody; they count in full for each label."""
         self.by["total"]["total"] += used
-        self.by["username"][one.username] += used
-        self.by["resource_pool"][one.pool] += used
-        for label in one.labels:
+        self.by["username"][of.username] += used
+        self.by["resource_pool"][pool] += used
+        for label in of.labels:
             self.by["experiment_label"][label] += used
 
 
-def summed(found: Iterable[Held], period: Period) -> dict[date, Sums]:
-    """Slot seconds by the first day of each period. Empty periods are left out."""
+async def summed(
+    state: State, used: Mapping[Use, float], period: Period, seen: Callable[[int], bool]
+) -> dict[date, Sums]:
+    """Slot seconds by the first day of each period that has any; `seen` judges experiments by number."""
     sums: dict[date, Sums] = {}
-    for one in found:
-        for first, seconds in _parts(one, period) if one.slots else ():
-            sums.setdefault(first, Sums()).add(one, seconds)
-    return dict(sorted(sums.items()))
-
-
-def _parts(one: Held, period: Period) -> Iterator[tuple[date, float]]:
-    """The periods that a run overlaps, and the seconds in each."""
-    at = one.first
-    while at < one.last:
-        day = datetime.fromtimestamp(at, UTC).date()
-        first = day if period == "DAILY" else day.replace(day=1)
-        until = min(midnight(following(first, period)), one.last)
-        yield first, until - at
-        at = until
+    for number, (one, seconds) in enumerate(sorted(used.items()), 1):
+        if number % BATCH == 0:
+            await asyncio.sleep(0)
+        if seen(one.experiment_id):
+            day = EPOCH + timedelta(days=one.day)
+            first = day if period == "DAILY" else day.replace(day=1)
+            owner = _owner(state, one.experiment_id, one.task_id)
+            sums.setdefault(first, Sums()).add(owner, one.pool, seconds)
+    return sums
 
 
 def following(first: date, period: Period) -> date:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
@@ -24,7 +25,36 @@ RUNS = sa.Table(
     sa.Column("until", sa.Float, nullable=False, index=True),
     sa.Column("body", sa.LargeBinary, nullable=False),
 )
+DAY_S = 24 * 60 * 60
+AT_ONCE = 1000
+"""Rows that are in the memory at a time."""
 _run: msgspec.json.Decoder[Allocation] = msgspec.json.Decoder(Allocation)
+
+
+class _Used(msgspec.Struct, frozen=True, gc=False):
+    """Of a run, what sums are made of: there may be a million in one sum."""
+
+    task_id: str
+    experiment_id: int
+    slots: int
+    pool: str
+    started_at: float
+    ended_at: float | None
+    members: tuple[msgspec.Raw, ...]
+
+
+_used: msgspec.json.Decoder[_Used] = msgspec.json.Decoder(_Used)
+
+
+class Use(NamedTuple):
+    """Whose use of slots on one day: an experiment's, or a task's of somebody's own, in one pool."""
+
+    day: int
+    """Counted from 1970-01-01, UTC."""
+    experiment_id: int
+    task_id: str
+    """Empty for one of an experiment."""
+    pool: str
 
 
 def write(connection: sa.Connection, records: Mapping[Key, Any]) -> None:
@@ -49,6 +79,34 @@ def _row(one: Allocation) -> dict[str, Any]:
 def held(connection: sa.Connection, after: float, before: float = STILL) -> list[Allocation]:
     """Runs that held slots between two times (seconds since the epoch, UTC), in order of their start."""
     c = RUNS.c
-    within = sa.select(c.body).where(c.until > after, c.started_at < before)
+    within = _within(after, before)
     found: Iterable[bytes] = connection.scalars(within.order_by(c.started_at, c.id))
     return [_run.decode(body) for body in found]
+
+
+def used(connection: sa.Connection, after: float, before: float, now: float) -> dict[Use, float]:
+    """Slot seconds of all runs between two times, by day and whose they are.
+
+    However many runs there are, no more than the sums is kept of them.
+    """
+    sums: dict[Use, float] = defaultdict(float)
+    rows: Iterable[bytes] = connection.scalars(
+        _within(after, before), execution_options={"yield_per": AT_ONCE}
+    )
+    for body in rows:
+        one = _used.decode(body)
+        if not one.slots or not one.members:
+            continue
+        at = max(one.started_at, after)
+        until = min(one.ended_at or max(now, one.started_at), before)
+        task_id = one.task_id if one.experiment_id <= 0 else ""
+        while at < until:
+            day = int(at // DAY_S)
+            end = min(until, (day + 1.0) * DAY_S)
+            sums[Use(day, one.experiment_id, task_id, one.pool)] += (end - at) * one.slots
+            at = end
+    return sums
+
+
+def _within(after: float, before: float) -> sa.Select[Any]:
+    return sa.select(RUNS.c.body).where(RUNS.c.until > after, RUNS.c.started_at < before)

@@ -13,6 +13,7 @@ from det_contracts.envelope import Recorded
 from det_contracts.problems import Refused
 from services.kit import snapshot_store
 from services.kit.database import METADATA, Database
+from services.kit.snapshot import Snapshot
 from services.kit.snapshot_store import DatabaseSaver
 from tests.fixtures.waiting import until
 
@@ -97,6 +98,18 @@ def whole(control, reports):
     rows = [("CONTROL", p) for p in range(1, control + 1)] + [("REPORTS", p) for p in range(1, reports + 1)]
     sums = {"CONTROL": sum(range(control + 1)), "REPORTS": sum(range(reports + 1))}
     return {"CONTROL": control, "REPORTS": reports}, sums, rows
+
+
+def test_a_start_reads_what_is_loaded_and_goes_through_nothing_else(database):
+    """Both indexes begin with the owner: by the wrong one a start reads all that ever was."""
+    asked = []
+    sa.event.listen(database.engine, "before_cursor_execute", lambda *told: asked.append(told[2:4]))
+    database.look(Snapshot("toy", State).load)
+    statement, values = next(one for one in asked if "away = 0" in one[0])
+    plan = database.look(
+        lambda c: c.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", tuple(values)).fetchall()
+    )
+    assert [row[-1] for row in plan] == ["SEARCH snapshots USING INDEX snapshots_loaded (owner=?)"]
 
 
 def test_what_is_folded_is_behind_until_it_is_saved(database):

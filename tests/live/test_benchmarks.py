@@ -14,8 +14,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 NAMES = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py") if path.stem != "__main__")
 PAGE = (ROOT / "benchmarks" / "README.md").read_text()
-HEAVY = {"charts", "launch", "launch_ranks", "webui"}
-"""Start several interpreters with torch, or a browser, however small they are."""
+HEAVY = {"charts", "launch", "launch_ranks", "long_history", "webui"}
+"""Start several interpreters with torch, a browser, or a cluster again and again, however small they are."""
 MAY_BE_NONE = re.compile("Trainer adds|its memory beyond|memory of its state|lost by training|longest of the")
 """Differences, which chance makes negative where next to nothing is measured, and what is best not there."""
 # pgserver asks for a folder that not every machine has, and does well without.

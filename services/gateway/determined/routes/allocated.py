@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from det_contracts.problems import invalid
 from services.catalogue import allocated, runs
-from services.catalogue.allocated import Held, Period
+from services.catalogue.allocated import Held, Period, Sums
 from services.gateway.http.visit import Asked, UserVisit
 from services.web.query import Asking, Asks, Instant, one_of
 
@@ -64,18 +64,17 @@ async def allocations_as_csv(visit: Asked, query: Asks[TimeAsked]) -> Response:
 
 @router.get("/resources/allocation/aggregated")
 async def aggregated(visit: Asked, query: Asks[PeriodsAsked]) -> Response:
-    """Slot seconds per day or month (UTC), by user, label and resource pool. Empty periods are left out."""
-    period, found = await _in_periods(visit, query)
-    sums = await asyncio.to_thread(allocated.summed, found, period)
+    """Slot seconds of each day or month (UTC) that has any, by user, label and resource pool."""
+    period, sums = await _summed(visit, query)
     entries = [allocated.sum_entry(first, one, period) for first, one in sums.items()]
     return visit.answer({"resourceEntries": entries})
 
 
 @root.get("/resources/allocation/aggregated")
 async def aggregated_as_csv(visit: Asked, query: Asks[PeriodsAsked]) -> Response:
-    """Slot seconds per day or month (UTC), as CSV."""
-    period, found = await _in_periods(visit, query)
-    return await _csv(lambda held: allocated.sums_csv(allocated.summed(held, period), period), found)
+    """The same as CSV."""
+    period, sums = await _summed(visit, query)
+    return Response(allocated.sums_csv(sums, period), media_type="text/csv")
 
 
 async def _in_time(visit: UserVisit, query: TimeAsked) -> list[Held]:
@@ -87,7 +86,7 @@ async def _in_time(visit: UserVisit, query: TimeAsked) -> list[Held]:
     return await _held(visit, after, before)
 
 
-async def _in_periods(visit: UserVisit, query: PeriodsAsked) -> tuple[Period, list[Held]]:
+async def _summed(visit: UserVisit, query: PeriodsAsked) -> tuple[Period, dict[date, Sums]]:
     period: Period = "MONTHLY" if query.period == "MONTHLY" else "DAILY"
     first = _day("startDate", query.start_date, period)
     last = _day("endDate", query.end_date, period)
@@ -95,8 +94,11 @@ async def _in_periods(visit: UserVisit, query: PeriodsAsked) -> tuple[Period, li
         raise invalid("startDate is later than endDate")
     if (last - first).days / (30 if period == "MONTHLY" else 1) > MOST_PERIODS:
         raise invalid(f"from {first} to {last} are more than {MOST_PERIODS} periods: ask for fewer")
-    until = allocated.midnight(allocated.following(last, period))
-    return period, await _held(visit, allocated.midnight(first), until)
+    after, before = allocated.midnight(first), allocated.midnight(allocated.following(last, period))
+    now = time.time()
+    used = await visit.catalogue.read(lambda connection: runs.used(connection, after, before, now))
+    seen = visit.sight.experiment
+    return period, await allocated.summed(visit.catalogue.state, used, period, seen)
 
 
 def _day(name: str, text: str, period: Period) -> date:
