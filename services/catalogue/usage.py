@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from services.catalogue.api_values import instant, maybe_instant
 from services.catalogue.domain import Allocation, State
+from services.catalogue.runs import Use
 from services.people import users
 
 HOUR_S = 3600.0
@@ -61,14 +62,14 @@ def _name(state: State, one: Allocation) -> str:
     return task.name if task else one.task_id
 
 
-def by_day(state: State, runs: Iterable[Allocation], since: float, now: float) -> list[dict[str, Any]]:
-    """Slot hours per day (UTC), user and label since `since`, newest day first."""
+def by_day(state: State, used: Mapping[Use, float]) -> list[dict[str, Any]]:
+    """Slot hours of each day (UTC) and user, with the labels of what ran; the newest day first."""
     found: dict[tuple[str, str, str], float] = defaultdict(float)
-    for one in runs:
+    for one, seconds in used.items():
         user, labels = _owner(state, one)
-        for day, seconds in _days(max(one.started_at or now, since), one.ended_at or now):
-            for label in labels:
-                found[day, user, label] += seconds * one.slots / HOUR_S / len(labels)
+        day = datetime.fromtimestamp(one.day * DAY_S, UTC).date().isoformat()
+        for label in labels:
+            found[day, user, label] += seconds / HOUR_S / len(labels)
     return [
         {"day": day, "user": user, "label": label, "slotHours": hours}
         for (day, user, label), hours in sorted(found.items(), reverse=True)
@@ -76,20 +77,13 @@ def by_day(state: State, runs: Iterable[Allocation], since: float, now: float) -
     ]
 
 
-def _owner(state: State, one: Allocation) -> tuple[str, tuple[str, ...]]:
+def _owner(state: State, one: Use) -> tuple[str, tuple[str, ...]]:
     experiment = state.experiments.get(one.experiment_id)
     task = state.tasks.get(one.task_id)
     name = task.user if task else experiment.user if experiment else NOBODY
     known = users.named(state, name)
     labels = experiment.labels if experiment and experiment.labels else (NOBODY,)
     return known.username if known else name, labels
-
-
-def _days(start: float, end: float) -> Iterable[tuple[str, float]]:
-    while start < end:
-        midnight = (start // DAY_S + 1) * DAY_S
-        yield datetime.fromtimestamp(start, UTC).date().isoformat(), min(end, midnight) - start
-        start = midnight
 
 
 def away(

@@ -144,7 +144,7 @@ def test_a_list_of_experiments_brings_nothing_but_what_was_submitted(aged):
 
 
 def test_a_search_shows_best_trials_without_their_experiments(aged, stays):
-    """Each is one of many: of a hundred experiments all of them would be loaded, and others would have to go."""
+    """Of a hundred experiments all would be loaded for one trial each, and others would have to go."""
     before = aged.runner.pager.brought
     found, expected = (one.get("/api/v1/experiments-search")["experiments"] for one in (aged, stays))
     assert aged.runner.pager.brought == before + EXPERIMENTS

@@ -40,9 +40,14 @@ def test_hours_are_summed_by_day_user_and_label(used):
     assert sum(row["slotHours"] for row in rows) == pytest.approx(1.0, abs=0.01)
 
 
-def test_a_run_over_midnight_counts_on_both_days():
-    days = dict(usage._days(usage.DAY_S - 600, usage.DAY_S + 1200))
-    assert days == {"1970-01-01": 600, "1970-01-02": 1200}
+def test_a_run_over_midnight_counts_on_both_days(gateway):
+    midnight = time.time() // usage.DAY_S * usage.DAY_S - usage.DAY_S
+    gateway.given(stories.worker_here(), stories.created(1), stories.trial_created(1), at=midnight - 700)
+    gateway.given(*stories.running(1), at=midnight - 600)
+    gateway.given(stories.allocation_ended(1), at=midnight + 1200)
+    second, first = gateway.get("/api/v1/cluster/usage", days=3)["usage"]
+    assert second["day"] > first["day"]
+    assert [one["slotHours"] for one in (first, second)] == pytest.approx([600 / 3600, 1200 / 3600])
 
 
 def test_a_lost_worker_stays_with_what_became_of_its_trials(used):

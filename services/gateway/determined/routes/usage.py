@@ -49,8 +49,9 @@ async def strips(visit: Asked, query: Asks[DaysAsked]) -> Response:
 @router.get("/cluster/usage")
 async def by_day(visit: Asked, query: Asks[DaysAsked]) -> Response:
     """Slot hours by day, user and label."""
-    since = _since(query, 30)
-    found = usage.by_day(visit.catalogue.state, await _held(visit, since), since, time.time())
+    since, now = _since(query, 30), time.time()
+    used = await visit.catalogue.read(lambda connection: runs.used(connection, since, runs.STILL, now))
+    found = usage.by_day(visit.catalogue.state, used)
     return visit.answer({"usage": found})
 
 
