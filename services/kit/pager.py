@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from services.kit.database import Unreadable, in_words
 from services.kit.roots import Key, PagedTable, PageFault, Roots, loaded
 from services.kit.rules import Rules
-from services.kit.snapshot import Pages
+from services.kit.snapshot import Pages, Snapshot
 from services.kit.snapshot_store import DatabaseSaver
 
 S = TypeVar("S")
@@ -126,8 +126,8 @@ class Pager(Generic[S]):
         while wanted:
             changes = self._changes()
             unknown, roots = self._sorted_out(wanted)
-            pages = self._checked(await self._asked(unknown, roots))
-            if changes == self._changes():
+            pages = await self._asked(self._whole(unknown, roots))
+            if changes == (self.brought, self.left):
                 self._put(pages)
                 self._note_absent(wanted)
                 return
@@ -143,7 +143,7 @@ class Pager(Generic[S]):
         """
         wanted = set(keys)
         missing = [key for key in wanted if self._is_missing(key)]
-        read = self._checked(await self._alone(missing)) if missing else Pages({})
+        read = await self._asked(lambda s, c: s.alone(c, missing)) if missing else Pages({})
         found = {key: one for records in read.records.values() for key, one in records.items()}
         # Records in memory may have changed since they were read.
         here = {key: loaded(getattr(self._state, key[0]), key[1]) for key in wanted}
@@ -252,15 +252,12 @@ class Pager(Generic[S]):
                 roots.add(root)
         return unknown, roots
 
-    async def _asked(self, keys: list[Key], roots: set[str]) -> Pages:
-        try:
-            return await self._saver.pages(keys, roots, self._here.__contains__)
-        except (sa.exc.SQLAlchemyError, Unreadable) as error:
-            raise self._fault(_told(error)) from error
+    def _whole(self, keys: list[Key], roots: set[str]) -> Callable[[Snapshot, sa.Connection], Pages]:
+        return lambda snapshot, c: snapshot.pages(c, keys, roots, self._here.__contains__)
 
-    async def _alone(self, keys: list[Key]) -> Pages:
+    async def _asked(self, question: Callable[[Snapshot, sa.Connection], Pages]) -> Pages:
         try:
-            return await self._saver.alone(keys)
+            return self._checked(await self._saver.ask(question))
         except (sa.exc.SQLAlchemyError, Unreadable) as error:
             raise self._fault(_told(error)) from error
 

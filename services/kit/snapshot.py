@@ -80,11 +80,11 @@ class Snapshot:
         Roots marked as away are not loaded.
         """
         tables: dict[str, dict[Any, Any]] = {kind: {} for kind in self._types}
-        query = sa.select(SNAPSHOTS.c.kind, SNAPSHOTS.c.id, SNAPSHOTS.c.body).where(
-            SNAPSHOTS.c.owner == self._rows, SNAPSHOTS.c.kind.not_in(NO_RECORDS), HERE
+        query: sa.Select[Any] = (
+            sa.select(sa.column("kind"), sa.column("id"), sa.column("body", sa.LargeBinary))
+            .select_from(_loaded(connection))
+            .where(sa.column("owner") == self._rows, sa.column("kind").not_in(NO_RECORDS), HERE)
         )
-        # SQLite would go through all that are away by the other index, which begins with the owner, too.
-        query = query.with_hint(SNAPSHOTS, f"INDEXED BY {LOADED.name}", "sqlite")
         for kind, id, body in connection.execute(query):
             key, record = self._read(kind, id, body)
             tables[kind][key] = record
@@ -264,6 +264,17 @@ class Snapshot:
         rows = _rows(self.owner, version)
         connection.execute(sa.delete(SNAPSHOTS).where(SNAPSHOTS.c.owner == rows, SNAPSHOTS.c.kind != MARKS))
         connection.execute(sa.delete(POSITIONS).where(POSITIONS.c.owner == rows))
+
+
+def _loaded(connection: sa.Connection) -> sa.FromClause | sa.TextClause:
+    """The table of snapshots, by the index of what a start loads.
+
+    Another index begins with the owner, too, and SQLite takes either, by which was made first: by that one it
+    would go through all that is away. SQLAlchemy has no hint for it.
+    """
+    if connection.dialect.name == "sqlite":
+        return sa.text(f"{SNAPSHOTS.name} INDEXED BY {LOADED.name}")
+    return SNAPSHOTS
 
 
 def _rows(owner: str, version: int) -> str:

@@ -232,20 +232,11 @@ class DatabaseSaver:
         """Load the wanted records together with their roots (`Snapshot.pages`). Blocks the event loop."""
         return self._judged(self._database.read_now(lambda c: self._snapshot.pages(c, keys, roots, known)))
 
-    async def pages(
-        self, keys: Collection[Key], roots: Collection[str], known: Callable[[str], bool]
-    ) -> Pages:
-        """Like `pages_now`, but in a thread, retrying until the database answers."""
-        return await self._read(lambda c: self._snapshot.pages(c, keys, roots, known))
-
-    async def alone(self, keys: Collection[Key]) -> Pages:
-        """Like `pages`, but only these records and not their whole roots (see `Snapshot.alone`)."""
-        return await self._read(lambda c: self._snapshot.alone(c, keys))
-
-    async def _read(self, work: Callable[[sa.Connection], Pages]) -> Pages:
+    async def ask(self, question: Callable[[Snapshot, sa.Connection], Pages]) -> Pages:
+        """Ask for records in a thread; waits until the database does as it is asked."""
         while True:
             try:
-                return self._judged(await self._database.read(work))
+                return self._judged(await self._database.read(lambda c: question(self._snapshot, c)))
             except sa.exc.OperationalError as error:
                 log.warning("loading.failed", error=in_words(error))
                 await asyncio.sleep(FAILED_PAUSE_S)
