@@ -80,8 +80,10 @@ class Snapshot:
         Roots marked as away are not loaded.
         """
         tables: dict[str, dict[Any, Any]] = {kind: {} for kind in self._types}
-        query: sa.Select[Any] = (
-            sa.select(sa.column("kind"), sa.column("id"), sa.column("body", sa.LargeBinary))
+        query = (
+            sa.select(
+                *(sa.column(c.name, c.type) for c in (SNAPSHOTS.c.kind, SNAPSHOTS.c.id, SNAPSHOTS.c.body))
+            )
             .select_from(_loaded(connection))
             .where(sa.column("owner") == self._rows, sa.column("kind").not_in(NO_RECORDS), HERE)
         )
