@@ -127,7 +127,7 @@ class Pager(Generic[S]):
             changes = self._changes()
             unknown, roots = self._sorted_out(wanted)
             pages = await self._asked(self._whole(unknown, roots))
-            if changes == (self.brought, self.left):
+            if changes == self._changes():
                 self._put(pages)
                 self._note_absent(wanted)
                 return
