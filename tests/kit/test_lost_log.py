@@ -147,7 +147,7 @@ def test_another_log_is_known_though_it_is_longer(broker):
                         await feed.batch()
 
                 # Whoever reads it, and whoever reads again.
-                assert "not the one that was read before: at position 5" in await refusal(on())
+                assert "not the one that was read before: position 5" in await refusal(on())
             assert log.marks[CONTROL].position == 5
             later = JetStreamLog(reading, log.marks)
             assert "not the one that was read before" in await refusal(read_to_the_end(later, after=5))
@@ -237,7 +237,7 @@ def test_a_short_look_back_is_judged_too(broker):
             await ensure_streams(connection.jetstream())
             await write(connection, 5)
             log = JetStreamLog(connection, {CONTROL: Mark(3, 1)})
-            assert "at position 3" in await refusal(read_once(log, CONTROL, after=0, before=2))
+            assert "position 3 holds" in await refusal(read_once(log, CONTROL, after=0, before=2))
 
     asyncio.run(work())
 

@@ -351,9 +351,9 @@ def test_a_table_looks_elsewhere_for_what_it_has_not():
 @contextlib.contextmanager
 def counted_looks(one, monkeypatch):
     """What is asked of the database about records, on the loop or in a thread."""
-    looks, now, later = [], one.saver.pages_now, one.saver.pages
+    looks, now, later = [], one.saver.pages_now, one.saver.ask
     monkeypatch.setattr(one.saver, "pages_now", lambda *about: looks.append(about) or now(*about))
-    monkeypatch.setattr(one.saver, "pages", lambda *about: looks.append(about) or later(*about))
+    monkeypatch.setattr(one.saver, "ask", lambda *about: looks.append(about) or later(*about))
     yield looks
 
 
