@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from determined import tensorboard as tensorboard
     from determined import transformers as transformers
 else:
-    # Type checkers must not see it: they would take any name for a known one.
+    # Hidden from type checkers, which would otherwise accept any attribute name.
     def __getattr__(name: str) -> Any:
         if name in _LAZY:
             try:

@@ -1,4 +1,4 @@
-"""Importing user code from a directory that must not leak into the rest of the process."""
+"""Imports user code from a directory without affecting the rest of the process."""
 
 import contextlib
 import importlib
@@ -16,7 +16,7 @@ _INSTALLED = {"site-packages", "dist-packages"}
 
 def _locations(module: ModuleType) -> list[str]:
     """Real paths of a module's file, or of its directories if it is a package."""
-    # A namespace package's __path__ may raise while its parent is half imported.
+    # Accessing a namespace package's __path__ can raise while its parent is half imported.
     with contextlib.suppress(Exception):
         if hasattr(module, "__path__"):
             return [os.path.realpath(p) for p in module.__path__]
@@ -31,7 +31,7 @@ def _is_below(root: str, path: str) -> bool:
 
 
 def _tops_directly_in(directory: str) -> set[str]:
-    """Names of loaded top-level modules that live directly in `directory`."""
+    """Names of loaded top-level modules located directly in `directory`."""
     return {
         name
         for name, module in list(sys.modules.items())
@@ -67,7 +67,7 @@ def _imported_since(before: set[str], root: str) -> set[str]:
 
 
 def _forget(before: set[str], root: str) -> None:
-    """Drop what came from `root`; a package takes all of its submodules along."""
+    """Remove modules that came from `root`. Removing a package removes all of its submodules too."""
     modules = _imported_since(before, root)
     for name in list(sys.modules):
         parents = name.split(".")
@@ -85,11 +85,13 @@ def _restore_finders(path: list[str], finders: list[Any], root: str) -> None:
 
 @contextlib.contextmanager
 def import_from_path(path: "str | os.PathLike[str]") -> Iterator[None]:
-    """Let imports inside the `with` find modules of `path` first (core API spec, section 13).
+    """Make imports inside the `with` block search `path` first (core API spec, section 13).
 
-    Afterwards sys.path is as before and modules of `path` are no longer in sys.modules, so that several
-    directories may hold modules of the same name; objects bound inside stay usable. No `__pycache__` is
-    written under `path`. Nested or concurrent use is a RuntimeError.
+    On exit, sys.path is restored and modules from `path` are removed from sys.modules, so several directories
+    can
+    hold modules of the same name. Objects bound inside the block stay usable. No `__pycache__` is written
+    under
+    `path`. Nested or concurrent use raises RuntimeError.
     """
     if not _one_at_a_time.acquire(blocking=False):
         raise RuntimeError("import_from_path() does not support nesting or use from several threads at once")

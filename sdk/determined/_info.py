@@ -1,4 +1,4 @@
-"""What this process may know of its cluster, allocation and trial (core API spec, section 2)."""
+"""Information about the cluster, allocation and trial of this process (core API spec, section 2)."""
 
 import json
 import os
@@ -9,7 +9,7 @@ _DEFAULT_DIRECTORY = "/run/determined/info"
 
 
 def info_directory() -> pathlib.Path:
-    """Return where the worker left the description of this allocation; it need not exist."""
+    """Return the directory where the worker writes this allocation's description. It may not exist."""
     return pathlib.Path(os.environ.get("DET_INFO_DIR") or _DEFAULT_DIRECTORY)
 
 
@@ -17,10 +17,10 @@ class TrialInfo:
     """The trial that this task runs.
 
     Attributes:
-        trial_id: The trial.
-        experiment_id: Its experiment.
-        trial_seed: Seed for the random numbers of the trial.
-        hparams: Hyperparameters chosen for the trial, nested as in the configuration.
+            trial_id: Id of the trial.
+            experiment_id: Id of the experiment that the trial belongs to.
+            trial_seed: Random seed of the trial.
+            hparams: Hyperparameters chosen for the trial, nested as in the configuration.
     """
 
     def __init__(
@@ -39,9 +39,9 @@ class TrialInfo:
         self.experiment_id = experiment_id
         self.trial_seed = trial_seed
         self.hparams = hparams
-        """Sampled values, nesting kept; integers stay int."""
+        """Sampled values, with the nesting of the configuration. Integers stay `int`."""
         self._config = config
-        """The whole merged experiment configuration."""
+        """The complete merged experiment configuration."""
         self._steps_completed = steps_completed
         self._trial_run_id = trial_run_id
         self._debug = debug
@@ -60,22 +60,22 @@ class RendezvousInfo:
 
 
 class ResourcesInfo:
-    """The devices of this node that belong to the allocation."""
+    """The devices of this node that are assigned to the allocation."""
 
     def __init__(self, gpu_uuids: list[str]) -> None:
         self.gpu_uuids = gpu_uuids
 
 
 class ClusterInfo:
-    """What a script may ask about the cluster and its own task; `get_cluster_info()` returns it.
+    """Describes the cluster and the task that this process belongs to. Returned by `get_cluster_info()`.
 
     Attributes:
-        master_url: Address of the cluster, with its scheme.
-        cluster_id: Which cluster this is.
-        agent_id: The worker that this process runs on.
-        slot_ids: Slots of this node; empty for a task without slots.
-        task_id: The task.
-        allocation_id: This run of the task.
+            master_url: Address of the cluster, including the scheme.
+            cluster_id: Id of the cluster.
+            agent_id: Id of the worker that this process runs on.
+            slot_ids: Slots on this node; empty for a task without slots.
+            task_id: Id of the task.
+            allocation_id: Id of this run of the task.
         task_type: `TRIAL`, `NOTEBOOK`, `SHELL`, `COMMAND`, `TENSORBOARD` or `CHECKPOINT_GC`.
     """
 
@@ -97,11 +97,11 @@ class ClusterInfo:
         resources_info: ResourcesInfo | None = None,
     ) -> None:
         self.master_url = master_url
-        """With scheme, without trailing slash."""
+        """Includes the scheme; has no trailing slash."""
         self.cluster_id = cluster_id
         self.agent_id = agent_id
         self.slot_ids = slot_ids
-        """Slots of this node; empty for a zero-slot task."""
+        """Slots on this node; empty for a zero-slot task."""
         self.task_id = task_id
         self.allocation_id = allocation_id
         self.session_token = session_token
@@ -116,19 +116,19 @@ class ClusterInfo:
 
     @property
     def latest_checkpoint(self) -> str | None:
-        """Storage id of this trial's latest checkpoint, else of its warm start; None if not a trial."""
+        """Storage id of the trial's latest checkpoint, or its warm start; None if this is not a trial."""
         return self._latest_checkpoint if self.task_type == "TRIAL" else None
 
     @property
     def user_data(self) -> dict[str, Any]:
-        """The `data` field of the experiment configuration; `{}` if absent or not a trial."""
+        """The `data` field of the experiment configuration; `{}` if it is absent or this is not a trial."""
         if self.task_type != "TRIAL":
             return {}
         return self.trial._config.get("data") or {}
 
     @property
     def trial(self) -> TrialInfo:
-        """The trial; RuntimeError in a task of another type."""
+        """The trial. Raises RuntimeError if the task is not a trial."""
         if self.task_type != "TRIAL":
             raise RuntimeError(f"ClusterInfo.trial exists in TRIAL tasks only, not in {self.task_type} tasks")
         if self._trial_info is None:
@@ -152,7 +152,7 @@ class ClusterInfo:
 
     @property
     def gpu_uuids(self) -> list[str]:
-        """UUIDs of this node's GPUs of the allocation."""
+        """UUIDs of the GPUs on this node that belong to the allocation."""
         if self._resources_info is None:
             raise AssertionError("resources.json is missing")
         return self._resources_info.gpu_uuids
@@ -179,9 +179,9 @@ def _load_if_present(kind: type[_T], path: pathlib.Path) -> _T | None:
 
 
 def load_cluster_info(directory: pathlib.Path) -> ClusterInfo | None:
-    """Read the description of an allocation; None if `directory` holds no cluster.json.
+    """Read the description of an allocation. Returns None if `directory` has no cluster.json.
 
-    RuntimeError names the file that cannot be understood.
+    Raises RuntimeError, naming the file, if a file cannot be parsed.
     """
     if not (directory / "cluster.json").exists():
         return None
@@ -199,13 +199,13 @@ _info: ClusterInfo | None = _UNREAD
 
 
 def get_cluster_info() -> ClusterInfo | None:
-    """Return what the cluster says about this task.
+    """Return the cluster's description of this task.
 
     Returns:
-        The description, or None off cluster. It is read once per process.
+            The description, or None when not running on a cluster. It is read once per process.
 
     Raises:
-        RuntimeError: When a file of the description cannot be understood; it names the file.
+            RuntimeError: If a file of the description cannot be parsed. The message names the file.
 
     Example:
         ```python

@@ -1,15 +1,15 @@
-"""The root of all classes that describe a model to be trained."""
+"""The base class of all model definitions."""
 
 from typing import Any
 
 
 class Trial:
-    """What `entrypoint: module:Class` must name a subclass of."""
+    """Base class of the class that `entrypoint: module:Class` names."""
 
     trial_context_class: type[Any] = object
-    """What it is made with."""
+    """Class of the context that the trial is constructed with."""
     trial_controller_class: type[Any] | None = None
-    """What trains it."""
+    """Class of the controller that trains the model."""
 
     def __init__(self, context: Any) -> None:
-        """Made with its context alone."""
+        """Construct the trial from its context."""

@@ -1,4 +1,4 @@
-"""Defaults of 0.25 that scripts read by this module's name."""
+"""Constants of Determined 0.25 that scripts read from this module."""
 
 import os
 from collections.abc import Callable
@@ -32,7 +32,7 @@ _PORTS: dict[str, Callable[[], int]] = {
 
 
 def __getattr__(name: str) -> int:
-    """Ports of this run, read when they are asked for: a module may be loaded before the run is known."""
+    """Return a port of this run. Read on access, because a module may be loaded before the run is known."""
     if name in _PORTS:
         return _PORTS[name]()
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -1,4 +1,4 @@
-"""Every exception that scripts may catch by name (core API spec, section 1).
+"""The exceptions that scripts may catch by name (core API spec, section 1).
 
 BaseException
   InvalidExperimentException
@@ -23,11 +23,11 @@ Exception
 
 
 class InvalidExperimentException(BaseException):
-    """The experiment cannot run as written; not an Exception, so that no broad handler hides it."""
+    """The experiment cannot run as written. Not an Exception, so that broad handlers do not hide it."""
 
 
 class InvalidDataTypeException(InvalidExperimentException):
-    """User code handed over an object of a type that cannot be used."""
+    """User code passed an object of an unsupported type."""
 
     def __init__(self, typ: object, message: str = "") -> None:
         super().__init__(f"invalid data type {typ}: {message}")
@@ -43,19 +43,19 @@ class InvalidConfigurationException(InvalidExperimentException):
 
 
 class InvalidModelException(InvalidExperimentException):
-    """The model definition lacks something or has too much of it."""
+    """The model definition is incomplete, or defines more than is allowed."""
 
 
 class EnterpriseOnlyError(Exception):
-    """The feature never was part of the open product."""
+    """The feature was never part of the open-source product."""
 
 
 class InternalException(Exception):
-    """A fault of the platform, not of the user's code."""
+    """A platform failure, not an error in user code."""
 
 
 class InvalidHP(Exception):
-    """Raise it to end a trial whose hyperparameters make no sense; the search goes on without it."""
+    """Raise this to end a trial whose hyperparameters are unusable. The search continues without it."""
 
     def __init__(self, msg: str = "the hyperparameters of this trial are not usable") -> None:
         if not isinstance(msg, str):
@@ -69,7 +69,7 @@ class InvalidCheckpointException(Exception):
 
 
 class StopLoadingImplementation(Exception):
-    """Loading of user code ended early on purpose."""
+    """Loading of user code was ended early on purpose."""
 
 
 class WorkerError(Exception):
@@ -77,23 +77,23 @@ class WorkerError(Exception):
 
 
 class WorkerFinishedGracefully(Exception):
-    """A worker process is done; nothing is wrong."""
+    """A worker process finished without an error."""
 
 
 class SkipWorkloadException(Exception):
-    """The current workload is left out on purpose."""
+    """The current workload is skipped on purpose."""
 
 
 class CheckpointNotFound(Exception):
-    """No checkpoint with that storage id exists in this storage."""
+    """The storage holds no checkpoint with that storage id."""
 
 
 class CheckpointStateException(Exception):
-    """The checkpoint exists but its state forbids the request."""
+    """The checkpoint exists, but its state does not allow the request."""
 
 
 class NoDirectStorageAccess(Exception):
-    """This process cannot reach the checkpoint storage itself."""
+    """This process cannot access the checkpoint storage directly."""
 
 
 class ProxiedDownloadFailed(NoDirectStorageAccess):

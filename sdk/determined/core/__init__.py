@@ -1,4 +1,4 @@
-"""The Core API: what a training loop needs of the cluster, on it and off it."""
+"""The Core API: everything a training loop needs from the cluster. It also works off cluster."""
 
 from determined.core._checkpoint import CheckpointContext, DownloadMode, DummyCheckpointContext
 from determined.core._context import Context, _dummy_init, init

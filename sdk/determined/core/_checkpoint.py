@@ -1,4 +1,4 @@
-"""Storing and restoring the state of training (core API spec, section 7)."""
+"""Storing and restoring training state (core API spec, section 7)."""
 
 import contextlib
 import enum
@@ -36,22 +36,28 @@ class DownloadMode(enum.Enum):
     """Whether the ranks of a node share one download."""
 
     LocalWorkersShareDownload = "LOCAL_WORKERS_SHARE_DOWNLOAD"
-    """All ranks of the job call; each node fetches once."""
+    """All ranks of the job call; each node downloads once."""
     NoSharedDownload = "NO_SHARED_DOWNLOAD"
-    """Any rank may call, and fetches for itself."""
+    """Any rank may call, and each downloads for itself."""
 
 
 class CheckpointContext:
-    """Stores checkpoints, makes them known, and gets them back: `core_context.checkpoint`.
+    """Stores, registers and restores checkpoints: `core_context.checkpoint`.
 
-    A checkpoint is a folder of files with a storage id, a UUID. It exists for the platform once all of its
-    bytes are stored: a failure on the way leaves nothing behind. With `shard=True` all ranks call, and all
-    raise when one fails. Where a quota of storage is used up, `upload` and `store_path` raise OSError
-    (EDQUOT) before anything is stored.
+    A checkpoint is a directory of files identified by a storage id, which is a UUID. The platform registers
+    it only
+    after all of its bytes are stored; a failed upload leaves nothing behind. With `shard=True` all ranks must
+    call,
+    and if one fails, all raise. If a storage quota is exhausted, `upload` and `store_path` raise OSError
+    (EDQUOT)
+    before anything is stored.
 
-    With `background=True` a call returns before everything is stored, while training continues. At most one
-    such upload is under way: every later call here, an acknowledged preemption, a completed operation and the
-    end of the context wait for it. Its failure is raised by the next `upload` or `store_path`, or at the end.
+    With `background=True` the call returns before everything is stored, and training continues. At most one
+    background upload runs at a time: every later call on this object, acknowledging a preemption, completing
+    an
+    operation and closing the context all wait for it. If it fails, the next `upload` or `store_path` raises
+    the
+    error, or else closing the context does.
     """
 
     def __init__(
@@ -74,22 +80,24 @@ class CheckpointContext:
     def store_path(
         self, metadata: dict[str, Any] | None = None, *, shard: bool = False, background: bool = False
     ) -> Iterator[tuple[pathlib.Path, str]]:
-        """Give an empty directory; what is written into it becomes the checkpoint when the `with` block ends.
+        """Yield an empty directory whose contents become the checkpoint when the `with` block ends.
 
         Args:
-            metadata: Must hold `steps_completed`, the number of steps trained so far, at the latest when the
-                block ends. Other values with a JSON form are yours.
-            shard: Whether all ranks contribute files. Those of one node then share a directory, and names
-                must differ unless the contents are equal.
+            metadata: Must contain `steps_completed`, the number of steps trained so far, by the time the
+                block
+                ends. You may add any other values that have a JSON form.
+            shard: Whether all ranks contribute files. The ranks of a node then share a directory, and files
+                of
+                the same name must have equal contents.
             background: Whether to upload while training continues.
 
         Returns:
-            A context manager of (directory, storage id).
+            A context manager that yields (directory, storage id).
 
         Raises:
-            ValueError: Without `steps_completed`; nothing is stored.
-            RuntimeError: On ranks other than the chief, unless all call with `shard`.
-            OSError: EDQUOT, where a quota of storage is used up; nothing is stored.
+            ValueError: If `steps_completed` is missing. Nothing is stored.
+            RuntimeError: If called on a rank other than the chief without `shard=True`.
+            OSError: EDQUOT if a storage quota is exhausted. Nothing is stored.
 
         Example:
             ```python
@@ -110,23 +118,24 @@ class CheckpointContext:
         selector: Selector | None = None,
         background: bool = False,
     ) -> str:
-        """Store a directory that exists already as a checkpoint. Writes `metadata.json` into it first.
+        """Store an existing directory as a checkpoint. First writes `metadata.json` into the directory.
 
         Args:
-            ckpt_dir: The directory. With `shard`, None for a rank without files.
+            ckpt_dir: The directory. With `shard`, None for a rank that has no files.
             metadata: As for `store_path`.
             shard: As for `store_path`.
-            selector: Which files: called with each path relative to the directory.
-            background: Whether to upload while training continues; the directory must not change until then.
+            selector: Chooses the files. Called with each path relative to the directory.
+            background: Whether to upload while training continues. The directory must not change until the
+                upload has finished.
 
         Returns:
             The storage id.
 
         Raises:
-            ValueError: Without `steps_completed`; nothing is stored.
-            RuntimeError: On ranks other than the chief, unless all call with `shard`; when a directory
-                changes during an upload in the background.
-            OSError: EDQUOT, where a quota of storage is used up; nothing is stored.
+            ValueError: If `steps_completed` is missing. Nothing is stored.
+            RuntimeError: If called on a rank other than the chief without `shard=True`, or if the directory
+                changes during a background upload.
+            OSError: EDQUOT if a storage quota is exhausted. Nothing is stored.
 
         Example:
             ```python
@@ -137,7 +146,7 @@ class CheckpointContext:
         return self._writer(shard).upload(ckpt_dir, metadata, selector, background)
 
     def wait_for_upload(self) -> None:
-        """Wait until no upload is under way in the background.
+        """Wait until no background upload is running.
 
         Raises:
             RuntimeError: When the upload has failed.
@@ -159,21 +168,20 @@ class CheckpointContext:
         *,
         selector: Selector | None = None,
     ) -> Iterator[pathlib.Path]:
-        """Give a directory with the files of a checkpoint for as long as the `with` block lasts. Treat it as
-        read-only.
+        """Yield a read-only directory with the files of a checkpoint, valid inside the `with` block.
 
         Args:
-            storage_id: Which checkpoint, such as `info.latest_checkpoint`.
-            download_mode: `LocalWorkersShareDownload`: all ranks call, each node fetches once.
-                `NoSharedDownload`: any rank may call, and fetches for itself.
-            selector: Which files: called with each path relative to the checkpoint.
+            storage_id: Storage id of the checkpoint, such as `info.latest_checkpoint`.
+            download_mode: With `LocalWorkersShareDownload`, all ranks call and each node downloads once. With
+                `NoSharedDownload`, any rank may call and downloads for itself.
+            selector: Chooses the files. Called with each path relative to the checkpoint.
 
         Returns:
-            A context manager of the directory. Where the storage is a shared directory, these are the stored
-            files themselves.
+            A context manager that yields the directory. If the storage is a shared directory, it yields the
+            stored files themselves.
 
         Raises:
-            CheckpointNotFound: When there is no checkpoint with this id.
+            CheckpointNotFound: If there is no checkpoint with this id.
 
         Example:
             ```python
@@ -202,10 +210,10 @@ class CheckpointContext:
         """Copy a checkpoint into a directory.
 
         Args:
-            storage_id: Which checkpoint.
-            ckpt_dir: The directory; it is created, unless the selector wants nothing.
-            download_mode: As for `restore_path`.
-            selector: Which files: called with each path relative to the checkpoint.
+                storage_id: Storage id of the checkpoint.
+                ckpt_dir: Target directory. It is created unless the selector rejects every file.
+                download_mode: As for `restore_path`.
+                selector: Chooses the files. Called with each path relative to the checkpoint.
 
         Raises:
             CheckpointNotFound: When there is no checkpoint with this id.
@@ -226,7 +234,7 @@ class CheckpointContext:
         """Return the metadata of a checkpoint.
 
         Args:
-            storage_id: Which checkpoint.
+                storage_id: Storage id of the checkpoint.
 
         Returns:
             What was given when it was stored; `{}` if the cluster knows none.
@@ -240,10 +248,10 @@ class CheckpointContext:
         return self._transport.checkpoint_metadata(storage_id)
 
     def delete(self, storage_id: str) -> None:
-        """Delete the files of a checkpoint. The cluster is not notified; an unknown id is not an error.
+        """Delete the files of a checkpoint. The cluster is not notified. An unknown id is not an error.
 
         Args:
-            storage_id: Which checkpoint.
+            storage_id: Storage id of the checkpoint.
         """
         self._uploads.settle()
         self._storage.delete(storage_id, EVERYTHING)
@@ -256,7 +264,7 @@ class CheckpointContext:
             )
 
     def _required(self, plain: dict[str, Any]) -> dict[str, Any]:
-        """Return the metadata; ValueError if something needed is missing, or it is too large to be kept."""
+        """Return the metadata. Raises ValueError if it is incomplete or too large."""
         if beyond := too_large("metadata", plain, PROPERTIES_BYTES):
             raise ValueError(f"the checkpoint is not stored: its {beyond}")
         steps = plain.get("steps_completed")
@@ -270,7 +278,7 @@ class CheckpointContext:
         return plain
 
     def _check_quota(self, size_bytes: int) -> None:
-        """Raise OSError (EDQUOT) where a quota of storage is used up: before the first byte is written."""
+        """Raise OSError (EDQUOT) if a storage quota is exhausted. Called before the first byte is written."""
         refusal = self._transport.storage_refusal(size_bytes)
         if refusal:
             raise OSError(errno.EDQUOT, f"the checkpoint is not stored: {refusal}")
@@ -281,13 +289,13 @@ class CheckpointContext:
 
 
 class DummyCheckpointContext(CheckpointContext):
-    """Store checkpoints, and report them in the log only."""
+    """Stores checkpoints, and reports them only in the log."""
 
     def __init__(self, dist: DistributedContext, storage_manager: StorageManager) -> None:
         super().__init__(dist, storage_manager, OfflineTransport())
 
     def get_metadata(self, storage_id: str) -> dict[str, Any]:
-        """Return the metadata as stored beside the files; `{}` if none was stored."""
+        """Return the metadata stored with the files, or `{}` if none was stored."""
         self._uploads.settle()
         with tempfile.TemporaryDirectory() as scratch:
             self._storage.download(storage_id, scratch, lambda name: name == METADATA_FILE)

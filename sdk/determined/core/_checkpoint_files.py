@@ -1,4 +1,4 @@
-"""What is written into the directory of a checkpoint, and looked for there."""
+"""Helpers for the files in a checkpoint directory."""
 
 import json
 import os
@@ -12,7 +12,7 @@ METADATA_FILE = "metadata.json"
 
 
 def plain_metadata(metadata: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the metadata as JSON values; TypeError for what is no dict or has no JSON form."""
+    """Return the metadata as JSON values. Raises TypeError if it is not a dict or has no JSON form."""
     if not isinstance(metadata, dict | None):
         raise TypeError(f"metadata of a checkpoint must be a dict, not {type(metadata).__name__}")
     plain: dict[str, Any] = encode(metadata or {})
@@ -25,12 +25,12 @@ def metadata_text(metadata: Mapping[str, Any]) -> str:
 
 
 def write_metadata(directory: pathlib.Path, metadata: Mapping[str, Any]) -> None:
-    """Write `metadata.json`, over an older one."""
+    """Write `metadata.json`, replacing any older one."""
     (directory / METADATA_FILE).write_text(metadata_text(metadata))
 
 
 def existing_directory(ckpt_dir: "str | os.PathLike[str] | None") -> pathlib.Path:
-    """Return the directory that a script wants to upload; an OSError or RuntimeError where there is none."""
+    """Return the directory to upload. Raises OSError or RuntimeError if there is none."""
     if ckpt_dir is None:
         raise RuntimeError(
             "core_context.checkpoint.upload() needs a directory; None is for ranks that add nothing to shards"

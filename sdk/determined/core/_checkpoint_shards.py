@@ -1,7 +1,8 @@
-"""A checkpoint of which every rank stores a part (core API spec, section 7.2).
+"""Sharded checkpoints, where every rank stores a part (core API spec, section 7.2).
 
-All ranks take the same steps. Before each one they tell each other how the last went, so that a failure
-of one is raised by all and nobody waits.
+All ranks take the same steps. Before each step they exchange the outcome of the previous one, so a failure on
+one
+rank is raised on all ranks and none is left waiting.
 """
 
 import contextlib
@@ -68,7 +69,7 @@ class ShardedWriter(Writer):
         return storage_id
 
     def _enter(self, directory: pathlib.Path | None, metadata: Metadata | None) -> tuple[str, Metadata, bool]:
-        """Meet, and agree on storage id, metadata and whether anybody has any, before anything is touched."""
+        """Agree on the storage id, the metadata, and whether any rank gave some, before storing anything."""
 
         def check() -> tuple[str, Metadata, bool]:
             self._uploads.wait()
@@ -83,11 +84,11 @@ class ShardedWriter(Writer):
         return outcomes[0][0], common_metadata([plain for _, plain, _ in outcomes]), anybody
 
     def _group(self, background: bool) -> Group | Collectives:
-        # In the background not the one that training uses at the same time.
+        # A background upload must not use the group that training uses at the same time.
         return self._dist._second_group() if background else self._dist
 
     def _open(self, storage_id: str) -> pathlib.Path:
-        """Return the directory of this node, or of all where the storage is one; all ranks agree or raise."""
+        """Return this node's directory, or the one that all ranks share. On failure all ranks raise."""
         makes = self._storage.store_path_is_direct_access() or self._dist.local_rank == 0
         made = Outcome(lambda: self._storage.pre_store_path(storage_id) if makes else None)
         try:
@@ -108,7 +109,7 @@ class ShardedWriter(Writer):
         discard: Callable[[], None],
         background: bool,
     ) -> Store:
-        """A directory that the ranks have written into: in its place already, or to be sent and removed."""
+        """Store a directory the ranks wrote into. It is already in place, or is uploaded and removed."""
         if self._storage.store_path_is_direct_access():
             return self._in_place(storage_id, path, metadata, discard)
         store = self._divided(storage_id, path, None, metadata, discard, background)
@@ -140,7 +141,7 @@ class ShardedWriter(Writer):
         discard: Callable[[], None],
         background: bool,
     ) -> Store:
-        """This rank sends what falls to it of what all ranks bring."""
+        """Upload this rank's share of the files from all ranks."""
         mine = Outcome(lambda: bring(directory, selector, self._dist.cross_rank))
         plan = divide(self._dist, values_of_all(self._dist, mine), directory)
         added = {METADATA_FILE: len(metadata_text(metadata).encode())}
@@ -161,7 +162,7 @@ class ShardedWriter(Writer):
 
 
 def _leave_it(path: pathlib.Path, storage_id: str) -> None:
-    """Another rank of the node removes the directory."""
+    """Do nothing; another rank of the node removes the directory."""
 
 
 def _raise(error: Exception) -> NoReturn:

@@ -1,4 +1,4 @@
-"""The way in: `core.init()` and what it gives (core API spec, section 4)."""
+"""The entry point `core.init()` and the context it returns (core API spec, section 4)."""
 
 import atexit
 import contextlib
@@ -32,9 +32,9 @@ Storage = str | dict[str, Any] | None
 
 
 class Context:
-    """All parts of the Core API for one process: what `core.init()` gives. Use it in a `with`, on every rank.
+    """The Core API of one process, as returned by `core.init()`. Use it in a `with` statement on every rank.
 
-    The parts are `train`, `checkpoint`, `searcher`, `preempt` and `distributed`; `info` is what
+    Its parts are `train`, `checkpoint`, `searcher`, `preempt` and `distributed`. `info` holds what
     `get_cluster_info()` returns.
     """
 
@@ -48,7 +48,7 @@ class Context:
         info: "_info.ClusterInfo | None" = None,
         transport: "Transport | None" = None,
     ) -> None:
-        """Parts that are left out are those of a script off cluster."""
+        """Omitted parts default to those of a script that runs off cluster."""
         self.checkpoint = checkpoint
         self.distributed = distributed or DummyDistributedContext()
         self.preempt = preempt or DummyPreemptContext(self.distributed)
@@ -58,7 +58,7 @@ class Context:
         self._transport = transport or OfflineTransport()
 
     def start(self) -> None:
-        """Begin to watch for preemption; a second start is a RuntimeError."""
+        """Start watching for preemption. Starting twice raises RuntimeError."""
         self.preempt.start()
 
     def close(
@@ -70,12 +70,12 @@ class Context:
         """Stop watching, leave the group of ranks, and wait until all checkpoints and reports are stored.
 
         Args:
-            exc_type: Class of the exception that ends the script, if one does.
-            exc_val: That exception. With one, what else went wrong is logged only.
+            exc_type: Class of the exception that ends the script, if any.
+            exc_val: The exception itself. If given, further errors while closing are only logged.
             exc_tb: Its traceback.
 
         Raises:
-            RuntimeError: What no call has raised yet: a failed upload in the background, the refusal of a
+            RuntimeError: A failure that no earlier call has raised: a failed background upload or a refused
                 report.
         """
         self._close(exc_val)
@@ -95,7 +95,7 @@ class Context:
             raise SystemExit(0)
 
     def _close(self, error: BaseException | None) -> None:
-        """Leave everything, last the transport; nothing raised on the way hides `error`."""
+        """Close all parts, the transport last. Errors raised while closing do not hide `error`."""
         atexit.unregister(self.distributed.close)
         with contextlib.ExitStack() as stack:
             if error is not None:
@@ -128,20 +128,22 @@ def init(
     preempt_mode: PreemptMode = PreemptMode.WorkersAskChief,
     tensorboard_mode: TensorboardMode = TensorboardMode.AUTO,
 ) -> Context:
-    """Return the Core API for this process, on a cluster and off it.
+    """Return the Core API for this process. Works on a cluster and off it.
 
-    Every rank calls it, once, as a `with`. Off cluster it touches no network: reports are logged, checkpoints
-    are stored in a directory of the user.
+    Call it once on every rank, in a `with` statement. Off cluster it does not use the network: reports are
+    logged
+    and checkpoints are stored in a local directory of the user.
 
     Args:
-        distributed: Who this process is among those of the trial; needed with more than one slot.
-        checkpoint_storage: Where to keep checkpoints instead of the experiment's storage: a path, a URL such
-            as `s3://bucket/prefix`, or a map as in the configuration.
-        preempt_mode: Which ranks ask whether to leave, and how the others learn the answer.
-        tensorboard_mode: `AUTO` stores TensorBoard files as they grow, `MANUAL` when the script says so.
+        distributed: This process's place among the processes of the trial. Required with more than one slot.
+        checkpoint_storage: Where to store checkpoints instead of the experiment's storage: a path, a URL such
+            as `s3://bucket/prefix`, or a mapping as in the experiment configuration.
+        preempt_mode: Which ranks ask whether to stop, and how the others learn the answer.
+        tensorboard_mode: With `AUTO`, TensorBoard files are uploaded as they grow. With `MANUAL`, the script
+            uploads them.
 
     Returns:
-        The context; its parts are described below.
+        The context. Its parts are described below.
 
     Raises:
         ValueError: Without `distributed` on more than one slot, or for a storage that makes no sense.
@@ -178,7 +180,7 @@ def _trial_context(
 ) -> Context:
     from determined.core._tensorboard_auto import AutomaticTensorboard
 
-    # By name: the bus client is loaded only where there is a cluster.
+    # Imported by name, so that the bus client is loaded only on a cluster.
     bus = importlib.import_module("determined.transport.bus")
     transport: Transport = bus.connect(info)
     trial = info.trial
@@ -207,7 +209,8 @@ def _trial_context(
         transport=transport,
     )
     transport.start()
-    # Before the transport's turn: no other rank waits for what this one has still to send.
+    # Registered after the transport, so it runs first at exit: other ranks need not wait for this rank's
+    # pending data.
     atexit.register(dist.close)
     if automatic is not None:
         automatic.start()
@@ -249,7 +252,7 @@ def _dummy_init(
     tensorboard_path: pathlib.Path | None = None,
     preempt_mode: PreemptMode = PreemptMode.WorkersAskChief,
 ) -> Context:
-    """Return the Core API as off cluster, wherever this runs."""
+    """Return the off-cluster Core API, even on a cluster."""
     install_stack_dump()
     dist = _context_of_ranks(distributed)
     storage = chosen_storage(checkpoint_storage)

@@ -1,4 +1,4 @@
-"""Who this process is among the processes of its job, and how they agree (core API spec, section 5)."""
+"""This process's place in its job, and communication between ranks (core API spec, section 5)."""
 
 import importlib
 import os
@@ -12,40 +12,40 @@ _DEFAULT_PORT = 12360
 
 
 def port_1() -> int:
-    """Where the chief listens by default: two jobs on one host get different ones by variables."""
+    """Default port the chief listens on. Environment variables separate two jobs on one host."""
     return int(os.environ.get("INTER_TRAIN_PROCESS_COMM_PORT_1") or _DEFAULT_PORT)
 
 
 def port_2() -> int:
-    """Where it listens for ranks of several nodes that upload in the background, by default."""
+    """Default port the chief listens on for background uploads by ranks of several nodes."""
     return int(os.environ.get("INTER_TRAIN_PROCESS_COMM_PORT_2") or port_1() + 16)
 
 
 class DistributedContext(Collectives):
-    """Who this process is among those of its trial, with collectives over all of them and over those of one
-    node.
+    """This process's place in the trial, with collectives over all ranks and over the ranks of one node.
 
-    Where a launcher has started the processes, use `from_torch_distributed`, `from_deepspeed` or
-    `from_horovod`. The constructor returns when all ranks are there. Collectives block, are not thread-safe,
-    and must be called in step by all ranks of the group.
+    If a launcher started the processes, use `from_torch_distributed`, `from_deepspeed` or `from_horovod`. The
+    constructor returns once all ranks have joined. Collectives block, are not thread-safe, and must be called
+    in
+    step by all ranks of the group.
 
     Args:
-        rank: Index of this process among all; 0 is the chief. The six numbers are given all or not at all;
-            none means a job of one process.
-        size: Number of processes.
-        local_rank: Index among the processes of this node.
-        local_size: Number of processes of this node.
+        rank: Index of this process among all processes; 0 is the chief. Give all six numbers or none; none
+            means a job of one process.
+        size: Total number of processes.
+        local_rank: Index of this process on its node.
+        local_size: Number of processes on this node.
         cross_rank: Index of this node.
         cross_size: Number of nodes.
-        chief_ip: Address of the chief's node; needed with several nodes.
-        pub_port: Port that the chief listens on.
-        pull_port: Port that the chief listens on when ranks of several nodes upload in the background.
-        port_offset: Taken as in 0.25; it has no effect.
-        force_tcp: Whether ranks of one node meet over TCP, too.
+        chief_ip: Address of the chief's node. Required with several nodes.
+        pub_port: Port the chief listens on.
+        pull_port: Port the chief listens on when ranks of several nodes upload in the background.
+        port_offset: Accepted for compatibility with 0.25. It has no effect.
+        force_tcp: Whether ranks of the same node also communicate over TCP.
 
     Raises:
-        ValueError: When some of the numbers are missing, or do not fit.
-        AssertionError: Without `chief_ip` on several nodes.
+        ValueError: If some of the numbers are missing or out of range.
+        AssertionError: If `chief_ip` is missing with several nodes.
     """
 
     def __init__(
@@ -74,10 +74,10 @@ class DistributedContext(Collectives):
         super().__init__(*self._join(port_1() if pub_port is None else pub_port, force_tcp))
 
     def _join(self, port: int, force_tcp: bool) -> tuple[Group, Group]:
-        """Return the group of all ranks and the group of this node's, once everybody is there."""
+        """Return the group of all ranks and the group of this node's ranks, once all ranks have joined."""
         if self.size == 1:
             return Alone(), Alone()
-        # By name: a job of one loads no sockets.
+        # Imported by name, so that a job of one process does not load the socket code.
         meeting = importlib.import_module("determined.core._rendezvous")
         one_node = self.local_size == self.size
         everybody: Group
@@ -94,7 +94,7 @@ class DistributedContext(Collectives):
         return everybody, node
 
     def _second_group(self) -> Group:
-        """Return a group of all ranks that a thread beside training may use; all ranks call in step."""
+        """Return a second group of all ranks, for a background thread. All ranks call this in step."""
         if self.size == 1:
             return Alone()
         if self._beside is None:
@@ -116,23 +116,23 @@ class DistributedContext(Collectives):
         return group
 
     def close(self) -> None:
-        """Leave all groups; twice is fine."""
+        """Leave all groups. Calling it twice is allowed."""
         super().close()
         if self._beside is not None:
             self._beside.close()
 
     @classmethod
     def from_torch_distributed(cls, chief_ip: str | None = None) -> "DistributedContext":
-        """Take the numbers from torchrun's environment variables.
+        """Create the context from torchrun's environment variables.
 
         Args:
-            chief_ip: Address of the chief's node; on a cluster it is known.
+            chief_ip: Address of the chief's node. Not needed on a cluster.
 
         Returns:
-            The context, once all ranks are there.
+            The context, once all ranks have joined.
 
         Raises:
-            KeyError: When a variable is missing: the script was not started by torchrun.
+            KeyError: If a variable is missing, because the script was not started by torchrun.
 
         Example:
             ```python
@@ -147,30 +147,30 @@ class DistributedContext(Collectives):
 
     @classmethod
     def from_deepspeed(cls, chief_ip: str | None = None) -> "DistributedContext":
-        """Take the numbers from the environment variables of DeepSpeed's launcher.
+        """Create the context from the environment variables of DeepSpeed's launcher.
 
         Args:
-            chief_ip: Address of the chief's node; on a cluster it is known.
+            chief_ip: Address of the chief's node. Not needed on a cluster.
 
         Returns:
-            The context, once all ranks are there.
+            The context, once all ranks have joined.
 
         Raises:
-            KeyError: When a variable is missing: the script was not started by that launcher.
+            KeyError: If a variable is missing, because the script was not started by that launcher.
         """
         names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE")
         return cls._from_environment(names, chief_ip)
 
     @classmethod
     def from_horovod(cls, hvd: Any, chief_ip: str | None = None) -> "DistributedContext":
-        """Take the numbers from Horovod.
+        """Create the context from Horovod.
 
         Args:
-            hvd: An initialized module, such as `horovod.torch`.
-            chief_ip: Address of the chief's node; on a cluster it is known.
+            hvd: An initialized Horovod module, such as `horovod.torch`.
+            chief_ip: Address of the chief's node. Not needed on a cluster.
 
         Returns:
-            The context, once all ranks are there.
+            The context, once all ranks have joined.
         """
         numbers = {field: getattr(hvd, field)() for field in _FIELDS}
         return cls(**numbers, chief_ip=chief_ip or os.environ.get("DET_CHIEF_IP"))
@@ -183,7 +183,7 @@ class DistributedContext(Collectives):
         return cls(**numbers, chief_ip=chief_ip or os.environ.get("DET_CHIEF_IP"))
 
     def get_rank(self) -> int:
-        """Return the index of this process among all; 0 is the chief."""
+        """Return the index of this process among all processes; 0 is the chief."""
         return self.rank
 
     def get_local_rank(self) -> int:
@@ -191,7 +191,7 @@ class DistributedContext(Collectives):
         return self.local_rank
 
     def get_size(self) -> int:
-        """Return the number of processes."""
+        """Return the total number of processes."""
         return self.size
 
     def get_num_agents(self) -> int:
@@ -217,7 +217,7 @@ def _places(given: dict[str, int | None]) -> tuple[int, int, int, int, int, int]
 
 
 class DummyDistributedContext(DistributedContext):
-    """Rank 0 of 1."""
+    """A job of one process: rank 0 of 1."""
 
     def __init__(self) -> None:
         super().__init__()

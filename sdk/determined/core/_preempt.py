@@ -1,4 +1,4 @@
-"""Whether training should stop for now, the same answer on every rank (core API spec, section 9)."""
+"""Tells the training loop whether to stop for now (core API spec, section 9)."""
 
 import enum
 import logging
@@ -15,18 +15,18 @@ logger = logging.getLogger("determined.core")
 
 
 class PreemptMode(enum.Enum):
-    """Which rank asks, and how the others learn the answer."""
+    """Which ranks ask the cluster, and how the others learn the answer."""
 
     WorkersAskChief = "WORKERS_ASK_CHIEF"
     """All ranks call in step and get the chief's answer."""
     ChiefOnly = "CHIEF_ONLY"
-    """Only the chief calls; the script tells the others."""
+    """Only the chief calls; the script informs the other ranks."""
     WorkersAskMaster = "WORKERS_ASK_MASTER"
-    """Every rank asks on its own; the answers may come at different times."""
+    """Each rank asks on its own; the answers may arrive at different times."""
 
 
 class PreemptContext:
-    """Says when to give the slots back: `core_context.preempt`."""
+    """Tells the script when to release its slots: `core_context.preempt`."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class PreemptContext:
         preempt_mode: PreemptMode = PreemptMode.WorkersAskChief,
         uploads: BackgroundUpload | None = None,
     ) -> None:
-        """`uploads` are to be over before a preemption is acknowledged."""
+        """`uploads` are waited for before a preemption is acknowledged."""
         self._transport = transport
         self._uploads = uploads or BackgroundUpload()
         self._dist = dist
@@ -45,13 +45,13 @@ class PreemptContext:
         self._acknowledged = False
 
     def start(self) -> "PreemptContext":
-        """Begin to watch.
+        """Start watching for preemption.
 
         Returns:
-            Itself, for a `with`.
+                This object, for use in a `with` statement.
 
         Raises:
-            RuntimeError: When it was started before.
+                RuntimeError: If it was already started.
         """
         if self._started:
             raise RuntimeError("PreemptContext.start() was called twice")
@@ -59,7 +59,7 @@ class PreemptContext:
         return self
 
     def close(self) -> None:
-        """Stop watching; twice is fine."""
+        """Stop watching. Calling it twice is allowed."""
 
     def __enter__(self) -> "PreemptContext":
         return self.start()
@@ -68,20 +68,22 @@ class PreemptContext:
         self.close()
 
     def should_preempt(self, auto_ack: bool = True) -> bool:
-        """Ask whether to save a checkpoint and leave; once it is True, it stays True.
+        """Return whether to save a checkpoint and exit. Once it returns True, it keeps returning True.
 
-        Ask often: the answer is known to the process and costs nothing. An unreachable cluster counts as no.
+        Call it often: the process already knows the answer, so the call is cheap. If the cluster is
+        unreachable,
+        the answer is False.
 
         Args:
-            auto_ack: Whether the first True is acknowledged to the cluster. Without it, call
-                `acknowledge_preemption_signal()` before leaving; else a clean exit would mean that the trial
-                has finished.
+            auto_ack: Whether to acknowledge the first True to the cluster. If False, call
+                `acknowledge_preemption_signal()` before exiting; otherwise the cluster takes a clean exit to
+                mean that the trial has finished.
 
         Returns:
-            Whether to leave; with `WorkersAskChief`, the default, the same answer on all ranks.
+            Whether to exit. With `WorkersAskChief`, the default, all ranks get the same answer.
 
         Raises:
-            RuntimeError: Before `start()`, and on a rank that the mode forbids.
+            RuntimeError: If called before `start()`, or on a rank that the mode does not allow.
 
         Example:
             ```python
@@ -99,9 +101,9 @@ class PreemptContext:
         return bool(preempted)
 
     def acknowledge_preemption_signal(self) -> None:
-        """Tell the cluster that the exit to come is due to preemption, after all reports are stored.
+        """Tell the cluster that the script is about to exit because of preemption.
 
-        Waits for a checkpoint that is uploaded in the background.
+        Waits for background checkpoint uploads and for all reports to be stored first.
         """
         self._uploads.settle()
         self._transport.acknowledge_preemption()
@@ -121,7 +123,7 @@ class PreemptContext:
 
 
 class DummyPreemptContext(PreemptContext):
-    """Nobody preempts off cluster; ranks are kept in step all the same."""
+    """Never preempts, but keeps the ranks in step as on a cluster."""
 
     def __init__(
         self, dist: DistributedContext, preempt_mode: PreemptMode = PreemptMode.WorkersAskChief

@@ -1,4 +1,4 @@
-"""How far to train, as the search method decides (core API spec, section 8)."""
+"""Training lengths requested by the search method (core API spec, section 8)."""
 
 import enum
 import logging
@@ -20,7 +20,7 @@ logger = logging.getLogger("determined.core")
 
 
 class Unit(enum.Enum):
-    """What a training length counts."""
+    """The unit of a training length."""
 
     EPOCHS = "EPOCHS"
     RECORDS = "RECORDS"
@@ -31,10 +31,10 @@ class SearcherMode(enum.Enum):
     """Which ranks iterate over operations."""
 
     WorkersAskChief = "WORKERS_ASK_CHIEF"
-    """All ranks in step; the chief tells the lengths."""
-    # The misspelt value is what Determined 0.25 has; scripts may store it.
+    """All ranks iterate in step; the chief broadcasts the lengths."""
+    # Determined 0.25 misspells this value, and scripts may store it.
     ChiefOnly = "CHEIF_ONLY"
-    """Only the chief; the script tells the others."""
+    """Only the chief iterates; the script informs the other ranks."""
 
     @classmethod
     def _missing_(cls, value: object) -> "SearcherMode | None":
@@ -42,7 +42,7 @@ class SearcherMode(enum.Enum):
 
 
 def configured_units(config: dict[str, Any]) -> Unit | None:
-    """Return the unit of a configuration's searcher lengths; None if they are bare numbers."""
+    """Return the unit of the searcher's lengths in a configuration, or None if they are bare numbers."""
     searcher = config.get("searcher") or {}
     name = searcher.get("unit")
     length = searcher.get("max_length")
@@ -52,7 +52,7 @@ def configured_units(config: dict[str, Any]) -> Unit | None:
 
 
 class SearcherOperation:
-    """One request of the search: train until `length`, validate, and report the searcher's metric."""
+    """One request of the search method: train until `length`, validate, and report the searcher metric."""
 
     def __init__(
         self,
@@ -73,10 +73,10 @@ class SearcherOperation:
         return self._op.length
 
     def report_progress(self, length: float) -> None:
-        """Report how far training is, for the progress bar. It never fails training.
+        """Report training progress for the progress bar. A lost report does not fail training.
 
         Args:
-            length: What has been trained in all, in the unit of `length`.
+            length: Total amount trained so far, in the unit of `length`.
 
         Raises:
             RuntimeError: On a rank other than the chief, and after completion unless `length` is the
@@ -98,14 +98,15 @@ class SearcherOperation:
         self._transport.progress(float(length))
 
     def report_completed(self, searcher_metric: Any) -> None:
-        """Report the result of this operation; on return the search has it. The chief alone, once.
+        """Report the result of this operation. On return, the searcher has it. Chief only, once.
 
-        Reports and checkpoints made before are stored first, so that a trial that is stopped here has lost
-        nothing.
+        Earlier reports and checkpoints are stored first, so nothing is lost if the search stops the trial
+        here.
 
         Args:
-            searcher_metric: The value of the metric that the configuration names as `searcher.metric`. Any
-                JSON value of at most 65,536 bytes is taken, NaN included.
+            searcher_metric: Value of the metric named by `searcher.metric` in the configuration. Any JSON
+                value
+                of at most 65,536 bytes is accepted, including NaN.
 
         Raises:
             ValueError: Where the value is larger than that.
@@ -131,7 +132,7 @@ class SearcherOperation:
 
 
 class SearcherContext:
-    """What the search wants of this trial: `core_context.searcher`."""
+    """The search method's requests to this trial: `core_context.searcher`."""
 
     def __init__(
         self,
@@ -140,7 +141,7 @@ class SearcherContext:
         units: Unit | None = None,
         uploads: BackgroundUpload | None = None,
     ) -> None:
-        """`uploads` are to be over before an operation is completed."""
+        """`uploads` are waited for before an operation is completed."""
         self._transport = transport
         self._uploads = uploads or BackgroundUpload()
         self._dist = dist
@@ -149,24 +150,26 @@ class SearcherContext:
     def operations(
         self, searcher_mode: SearcherMode = SearcherMode.WorkersAskChief, auto_ack: bool = True
     ) -> Iterator[SearcherOperation]:
-        """Yield one operation after another until the search wants nothing more for now.
+        """Yield operations one at a time until the search has no more work for the trial.
 
         Lengths are absolute and increasing: a trial that has trained for 4 and gets an operation of length 16
-        trains 12 more. A script that was started again gets the operation in which it was interrupted.
-        Leaving the loop early, for example to give the slots back, needs no clean-up.
+        trains 12 more. A restarted script first gets the operation during which it was interrupted. You may
+        leave
+        the loop early, for example on preemption; no clean-up is needed.
 
         Args:
-            searcher_mode: `WorkersAskChief`: all ranks iterate in step. `ChiefOnly`: the chief alone does,
-                and the script tells the others.
-            auto_ack: Whether the end of the loop tells the cluster that the clean exit to come is due to
-                nothing being left.
+            searcher_mode: With `WorkersAskChief`, all ranks iterate in step. With `ChiefOnly`, only the chief
+                iterates, and the script informs the other ranks.
+            auto_ack: Whether the end of the loop tells the cluster that the script is about to exit because
+                no
+                work is left.
 
         Returns:
             An iterator of `SearcherOperation`.
 
         Raises:
-            RuntimeError: When the chief asks for the next operation without having completed the last one,
-                and on other ranks in the mode `ChiefOnly`.
+            RuntimeError: If the chief asks for the next operation before completing the previous one, or if
+                another rank calls this in `ChiefOnly` mode.
 
         Example:
             ```python
@@ -204,35 +207,37 @@ class SearcherContext:
             self.acknowledge_out_of_ops()
 
     def _follow(self) -> Iterator[SearcherOperation]:
-        # Workers never raise "you must call": the chief alone knows, and they wait in the broadcast.
+        # Workers never raise "you must call": only the chief knows, and workers wait in the broadcast.
         while (length := self._dist.broadcast(None)) is not None:
             yield SearcherOperation(self._transport, SearcherOp(seq=0, length=length), is_chief=False)
 
     def acknowledge_out_of_ops(self) -> None:
-        """Tell the cluster that the clean exit to come is due to nothing being left for now; only with
-        `auto_ack=False`.
+        """Tell the cluster that the script is about to exit because no work is left for now.
+
+        Needed only with `auto_ack=False`.
         """
         self._uploads.settle()
         self._transport.acknowledge_preemption()
 
     def get_configured_units(self) -> Unit | None:
-        """Return the unit of lengths.
+        """Return the unit of training lengths.
 
         Returns:
-            `Unit.BATCHES`, `Unit.RECORDS` or `Unit.EPOCHS`; None if the configuration gives a bare number.
+                `Unit.BATCHES`, `Unit.RECORDS` or `Unit.EPOCHS`, or None if the configuration gives a bare
+                number.
         """
         return self._units
 
 
 class DummySearcherOperation(SearcherOperation):
-    """An operation that no search method asked for."""
+    """An operation that does not come from a search method."""
 
     def __init__(self, length: int, is_chief: bool) -> None:
         super().__init__(OfflineTransport(length), SearcherOp(seq=0, length=length), is_chief)
 
 
 class DummySearcherContext(SearcherContext):
-    """One operation per loop, as a script on a laptop wants it."""
+    """Yields one operation per loop, for scripts that run off cluster."""
 
     def __init__(self, dist: DistributedContext, length: int = 1) -> None:
         super().__init__(OfflineTransport(length), dist, Unit.EPOCHS)
@@ -241,6 +246,6 @@ class DummySearcherContext(SearcherContext):
     def operations(
         self, searcher_mode: SearcherMode = SearcherMode.WorkersAskChief, auto_ack: bool = True
     ) -> Iterator[SearcherOperation]:
-        """Yield exactly one operation per call, with the checks and synchronization of the real one."""
+        """Yield exactly one operation per call, with the same checks and synchronization as on a cluster."""
         fresh = SearcherContext(OfflineTransport(self._length), self._dist, self._units)
         return fresh.operations(searcher_mode, auto_ack)

@@ -1,4 +1,4 @@
-"""Metrics and state of the training (core API spec, section 6)."""
+"""Reporting metrics and training status (core API spec, section 6)."""
 
 import enum
 import logging
@@ -25,18 +25,20 @@ VALIDATION = "validation"
 
 
 class EarlyExitReason(enum.Enum):
-    """Why a trial ends by its own will."""
+    """Why a trial ends by its own decision."""
 
     INVALID_HP = "EXITED_REASON_INVALID_HP"
     USER_REQUESTED_STOP = "EXITED_REASON_USER_REQUESTED_STOP"
 
 
 class TrainContext:
-    """Reports how training goes: `core_context.train`.
+    """Reports metrics and training status: `core_context.train`.
 
-    Reports return at once, within microseconds, and are stored in order, also when the cluster cannot be
-    reached for a while. One that the cluster refuses, for example a key that was reported before for the same
-    steps, raises RuntimeError from a later call.
+    Report calls return within microseconds. Reports are stored in order, even if the cluster is unreachable
+    for a
+    while. If the cluster refuses a report, for example because the same metric was already reported for the
+    same
+    steps, a later call raises RuntimeError.
     """
 
     def __init__(
@@ -51,7 +53,7 @@ class TrainContext:
         tensorboard_upload: "_tensorboard.TensorboardUpload | None" = None,
         tensorboard: "AutomaticTensorboard | None" = None,
     ) -> None:
-        """`tensorboard_upload` serves calls of the script, `tensorboard` does without."""
+        """`tensorboard_upload` serves manual uploads by the script; `tensorboard` uploads automatically."""
         self._transport = transport
         self._rank = dist.rank
         self._trial_id = trial_id
@@ -70,18 +72,19 @@ class TrainContext:
         metrics: dict[str, Any],
         batch_metrics: Sequence[dict[str, Any]] | None = None,
     ) -> None:
-        """Report metrics of the training. The chief alone may.
+        """Report training metrics. Chief only.
 
         Args:
-            steps_completed: How many steps the trial has trained in all; the x axis of charts. Usually
-                batches.
-            metrics: Value by name. Numbers are charted; other values with a JSON form are stored. NumPy and
-                torch scalars count as numbers; NaN and infinities are kept.
-            batch_metrics: Metrics of the single batches since the last report; stored, not charted.
+            steps_completed: Total number of steps trained so far, usually batches. It is the x axis of
+                charts.
+            metrics: Metric values by name. Numbers are charted; other values are stored if they have a JSON
+                form. NumPy and torch scalars count as numbers. NaN and infinities are kept.
+            batch_metrics: Metrics of the individual batches since the last report. Stored, not charted.
 
         Raises:
-            RuntimeError: On a rank other than the chief, or when the cluster has refused an earlier report.
-            TypeError: For a value without a JSON form, or steps that are not a whole number.
+            RuntimeError: If called on a rank other than the chief, or if the cluster refused an earlier
+                report.
+            TypeError: If a value has no JSON form, or `steps_completed` is not an integer.
 
         Example:
             ```python
@@ -91,16 +94,17 @@ class TrainContext:
         self._report_trial_metrics(TRAINING, steps_completed, metrics, batch_metrics)
 
     def report_validation_metrics(self, steps_completed: int, metrics: dict[str, Any]) -> None:
-        """Report metrics of a validation. The chief alone may.
+        """Report validation metrics. Chief only.
 
         Args:
-            steps_completed: How many steps the trial has trained in all.
-            metrics: Value by name, as for training. Values that are bytes are left out with a warning.
+            steps_completed: Total number of steps trained so far.
+            metrics: Metric values by name, as for training. Values of type bytes are dropped with a warning.
 
         Raises:
-            RuntimeError: For a value None, on a rank other than the chief, or when the cluster has refused an
-                earlier report.
-            TypeError: For a value without a JSON form, or steps that are not a whole number.
+            RuntimeError: If a value is None, if called on a rank other than the chief, or if the cluster
+                refused
+                an earlier report.
+            TypeError: If a value has no JSON form, or `steps_completed` is not an integer.
 
         Example:
             ```python
@@ -128,11 +132,11 @@ class TrainContext:
             self._tensorboard.add(report)
 
     def _get_last_validation(self) -> int | None:
-        """Steps of the last validation that this process reported."""
+        """Return the steps of the last validation that this process reported."""
         return self._last_validation
 
     def set_status(self, status: str) -> None:
-        """Show a short text, such as "validating", as the state of the running script.
+        """Set a short status text of the running script, such as "validating".
 
         Args:
             status: The text; it replaces the one before.
@@ -145,7 +149,7 @@ class TrainContext:
         self._transport.set_status(str(status))
 
     def report_early_exit(self, reason: EarlyExitReason) -> None:
-        """Report why the trial is about to end by its own decision. Any rank may; a second report only warns.
+        """Report why the trial ends by its own decision. Any rank may call it; later calls only warn.
 
         Args:
             reason: `INVALID_HP`: the hyperparameters make no sense, the search tries others.
@@ -166,7 +170,7 @@ class TrainContext:
         self._transport.exit_early(reason.value)
 
     def get_experiment_best_validation(self) -> float | None:
-        """Return the best value of the searcher's metric in the whole experiment so far.
+        """Return the best value of the searcher metric in the whole experiment so far.
 
         Returns:
             The value, or None when no trial has validated yet, or off cluster.
@@ -181,15 +185,15 @@ class TrainContext:
         return self._transport.best_validation()
 
     def _finish(self) -> None:
-        """Wait until TensorBoard files are stored."""
+        """Wait until all TensorBoard files are stored."""
         if self._tensorboard is not None:
             self._tensorboard.close()
 
     def get_tensorboard_path(self) -> pathlib.Path:
-        """Return the directory for TensorBoard event files of this process.
+        """Return the directory for this process's TensorBoard event files.
 
         Returns:
-            A path; the directory may not exist yet. What lies there is stored with the trial.
+            A path, which may not exist yet. Files in it are stored with the trial.
         """
         return self._tensorboard_path
 
@@ -198,15 +202,15 @@ class TrainContext:
         selector: _tensorboard.Selector = _tensorboard.everything,
         mangler: _tensorboard.Mangler = _tensorboard.as_it_is,
     ) -> None:
-        """Store the TensorBoard files that have changed since the last call. Any rank may.
+        """Store the TensorBoard files that have changed since the last call. Any rank may call it.
 
         Args:
-            selector: Which files: called with the absolute path of each.
-            mangler: Called with the path below the directory and the rank; returns the path to store the file
-                under, so that files of several ranks do not meet.
+            selector: Chooses the files. Called with the absolute path of each file.
+            mangler: Chooses where a file is stored. Called with its path relative to the directory and the
+                rank; returns the target path. Use it to keep files of different ranks apart.
 
         Raises:
-            RuntimeError: Unless `core.init` was called with `TensorboardMode.MANUAL`.
+            RuntimeError: If `core.init` was not called with `TensorboardMode.MANUAL`.
         """
         if self._tensorboard_upload is None:
             raise RuntimeError("upload_tensorboard_files() needs core.init() with TensorboardMode.MANUAL")
@@ -236,13 +240,13 @@ def _valid_validation(metrics: dict[str, Any]) -> dict[str, Any]:
 
 
 class DummyTrainContext(TrainContext):
-    """Write reports to the log; what has no JSON form is refused as on a cluster."""
+    """Writes reports to the log. Values without a JSON form are refused, as on a cluster."""
 
     def __init__(self, tensorboard_path: pathlib.Path | None = None) -> None:
         super().__init__(OfflineTransport(), DummyDistributedContext(), tensorboard_path=tensorboard_path)
 
     def report_validation_metrics(self, steps_completed: int, metrics: dict[str, Any]) -> None:
-        """Write metrics of a validation to the log."""
+        """Write validation metrics to the log."""
         self._report_trial_metrics(VALIDATION, steps_completed, metrics)
         self._last_validation = steps_completed
 
