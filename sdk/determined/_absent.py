@@ -1,6 +1,8 @@
-"""What Determined 0.25 had and this library has not: importing it says so, and what to do instead.
+"""Names that Determined 0.25 had and this library lacks.
 
-The compatibility page (docs/compatibility.md) says more; tests hold the table against the surface of 0.25.
+Importing one raises an error that suggests what to do.
+
+docs/compatibility.md has more details. Tests check the table against the public names of 0.25.
 """
 
 from __future__ import annotations
@@ -107,25 +109,27 @@ TABLE: dict[str, str] = {
 
 
 def told(name: str) -> str | None:
-    """Why a name is not there, and what to do; None for one that 0.25 had not either."""
+    """Return why a name is missing and what to do, or None if 0.25 did not have it either."""
     if name not in TABLE:
         return None
     return f"{name} of Determined 0.25 is not part of this library: {TABLE[name]}"
 
 
 def attribute(module: str, name: str) -> AttributeError:
-    """What the `__getattr__` of a module raises."""
+    """Return the error that a module's `__getattr__` raises."""
     return AttributeError(
         told(f"{module}.{name}") or f"module {module!r} has no attribute {name!r}", name=name
     )
 
 
 def explain_in(module: str) -> None:
-    """Give a module that is being loaded a `__getattr__` that says why a name is not there.
+    """Give a module that is being loaded a `__getattr__` that explains why a name is missing.
 
-    It is not written in the module itself: type checkers would take any name for a known one.
-    A module that is no package sets `__path__` to an empty list beside it: `from module import name` says
-    no more than that the name is missing, unless Python may look for a submodule, which then is found here.
+    It is not defined in the module itself, because type checkers would then accept any name. A module that is
+    not
+    a package also sets `__path__` to an empty list: otherwise `from module import name` reports only that the
+    name
+    is missing. With `__path__`, Python looks for a submodule, and `_Finder` reports the reason.
     """
 
     def missing(name: str) -> Any:
@@ -143,7 +147,7 @@ class _Refusing(importlib.abc.Loader):
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds what is missing, after everybody else has looked for it."""
+    """Matches missing names after all other finders have failed."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -154,6 +158,6 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def install() -> None:
-    """Have imports say it; once per process."""
+    """Install the finder. Has an effect once per process."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.append(_Finder())

@@ -1,4 +1,4 @@
-"""Classes that the trainers of 0.25 were built from: scripts name them in annotations and subclass them."""
+"""Base classes of the 0.25 trainers, which scripts use in annotations and subclass."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ NEVER: dict[str, int] = {}
 
 
 class ExperimentConfig(dict[str, Any]):
-    """An experiment configuration that answers questions; KeyError where it lacks what has no default."""
+    """An experiment configuration with accessors.
+
+    They raise KeyError for missing fields without a default.
+    """
 
     def average_training_metrics_enabled(self) -> bool:
         """Whether training metrics are averaged over slots."""
@@ -24,7 +27,7 @@ class ExperimentConfig(dict[str, Any]):
         return bool(self.get("debug", False))
 
     def experiment_seed(self) -> int:
-        """What all chance of the search follows from."""
+        """Return the seed that all randomness of the search is derived from."""
         return int((self.get("reproducibility") or {}).get("experiment_seed", 0))
 
     def get_checkpoint_storage(self) -> dict[str, Any]:
@@ -32,15 +35,15 @@ class ExperimentConfig(dict[str, Any]):
         return dict(self.get("checkpoint_storage") or {})
 
     def get_entrypoint(self) -> Any:
-        """`entrypoint`, a text or a list of words."""
+        """`entrypoint`, as a string or a list of words."""
         return self["entrypoint"]
 
     def get_min_checkpoint_period(self) -> dict[str, int]:
-        """`min_checkpoint_period`, as a unit and its number; empty for never."""
+        """`min_checkpoint_period`, as a unit and a number; empty for never."""
         return dict(self.get("min_checkpoint_period") or NEVER)
 
     def get_min_validation_period(self) -> dict[str, int]:
-        """`min_validation_period`, as a unit and its number; empty for never."""
+        """`min_validation_period`, as a unit and a number; empty for never."""
         return dict(self.get("min_validation_period") or NEVER)
 
     def get_optimizations_config(self) -> dict[str, Any]:
@@ -53,7 +56,7 @@ class ExperimentConfig(dict[str, Any]):
         return None if records is None else int(records)
 
     def get_searcher_metric(self) -> str:
-        """What the search goes by; AssertionError if there is none."""
+        """Return the name of the searcher metric. Raises AssertionError if there is none."""
         metric = (self.get("searcher") or {}).get("metric")
         if not isinstance(metric, str):
             raise AssertionError(f"searcher.metric ({metric!r}) is not a string")
@@ -68,7 +71,7 @@ class ExperimentConfig(dict[str, Any]):
         return bool(self._profiling.get("enabled", False))
 
     def profiling_interval(self) -> tuple[int, int | None]:
-        """The first batch to measure and the last; (0, 0) where nothing is measured."""
+        """Return the first and last batch to profile, or (0, 0) if profiling is disabled."""
         if not self.profiling_enabled():
             return 0, 0
         return int(self._profiling.get("begin_on_batch", 0)), self._profiling.get("end_after_batch")
@@ -78,7 +81,7 @@ class ExperimentConfig(dict[str, Any]):
         return bool(self._profiling.get("sync_timings", True))
 
     def scheduling_unit(self) -> int:
-        """Batches between two looks at the cluster."""
+        """Return the number of batches between two checks with the cluster."""
         return int(self.get("scheduling_unit", 100))
 
     def slots_per_trial(self) -> int:
@@ -91,7 +94,7 @@ class ExperimentConfig(dict[str, Any]):
 
 
 class EnvContext:
-    """What a trial is told of its surroundings, field by field."""
+    """The environment of a trial, field by field."""
 
     def __init__(
         self,
@@ -141,7 +144,7 @@ class EnvContext:
 
 
 class TrialContext:
-    """What a trial asks while it trains, by an `EnvContext`; base of contexts of one's own."""
+    """Gives a trial access to its `EnvContext` while it trains. Base class for custom contexts."""
 
     def __init__(self, core_context: core.Context, env: EnvContext) -> None:
         self._core, self.env = core_context, env
@@ -150,7 +153,10 @@ class TrialContext:
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> TrialContext:
-        """One off cluster: constants are the hyperparameters, of others one value is drawn."""
+        """Create an off-cluster context.
+
+        Takes constant hyperparameters and samples one value of the others.
+        """
         from determined import core
         from determined.experimental import _test_run
 
@@ -158,84 +164,84 @@ class TrialContext:
         return cls(core._dummy_init(), _test_run.environment(whole))
 
     def get_experiment_config(self) -> dict[str, Any]:
-        """The experiment's configuration."""
+        """Return the experiment configuration."""
         return self.env.experiment_config
 
     def get_data_config(self) -> dict[str, Any]:
-        """The configuration's `data`."""
+        """Return the `data` field of the configuration."""
         return self.env.experiment_config.get("data") or {}
 
     def get_experiment_id(self) -> int:
-        """Id of the experiment."""
+        """Return the experiment id."""
         return int(self.env.det_experiment_id)
 
     def get_trial_id(self) -> int:
-        """Id of the trial."""
+        """Return the trial id."""
         return int(self.env.det_trial_id)
 
     def get_trial_seed(self) -> int:
-        """Seed of the trial."""
+        """Return the trial's random seed."""
         return self.env.trial_seed
 
     def get_hparams(self) -> dict[str, Any]:
-        """All hyperparameters."""
+        """Return all hyperparameters."""
         return self.env.hparams
 
     def get_hparam(self, name: str) -> Any:
-        """One hyperparameter; ValueError for an unknown name."""
+        """Return one hyperparameter. Raises ValueError for an unknown name."""
         if name not in self.env.hparams:
             names = ", ".join(sorted(self.env.hparams))
             raise ValueError(f"there is no hyperparameter '{name}', there are: {names}")
         return self.env.hparams[name]
 
     def get_initial_batch(self) -> int:
-        """Batches that had been trained when this process began."""
+        """Return the number of batches already trained when this process started."""
         return self.env.steps_completed
 
     def get_tensorboard_path(self) -> pathlib.Path:
-        """Return the directory for TensorBoard event files of this process."""
+        """Return the directory for this process's TensorBoard event files."""
         return self._core.train.get_tensorboard_path()
 
     def get_stop_requested(self) -> bool:
-        """Whether the script asked for the end."""
+        """Whether the script requested to stop."""
         return self._stop_requested
 
     def set_stop_requested(self, stop_requested: bool) -> None:
-        """Ask for the end."""
+        """Request to stop training."""
         if not isinstance(stop_requested, bool):
             raise AssertionError(f"set_stop_requested() takes a bool, not {stop_requested!r}")
         self._stop_requested = stop_requested
 
 
 class TrialController:
-    """The loop of a trainer of one's own; this library's own trainers are not built on it."""
+    """Base class for custom trainer loops. This library's own trainers do not use it."""
 
     def __init__(self, context: Any, env: EnvContext, workloads: Sequence[Any] | None = None) -> None:
         self.context, self.env, self.workloads = context, env, workloads
 
     @classmethod
     def pre_execute_hook(cls, env: EnvContext, distributed_backend: Any) -> None:
-        """Called before the trial is made."""
+        """Called before the trial is constructed."""
 
     @classmethod
     def from_trial(
         cls, trial_inst: Any, context: Any, env: EnvContext, workloads: Sequence[Any] | None = None
     ) -> TrialController:
-        """One for this trial; a trainer defines it."""
+        """Create a controller for this trial. Subclasses define it."""
         raise NotImplementedError(f"{cls.__name__}.from_trial() is not defined")
 
     @classmethod
     def supports_mixed_precision(cls) -> bool:
-        """Whether it can train in mixed precision."""
+        """Whether the trainer supports mixed precision."""
         return False
 
     def run(self) -> None:
-        """Train; a trainer defines it."""
+        """Run training. Subclasses define it."""
         raise NotImplementedError(f"{type(self).__name__}.run() is not defined")
 
     def upload_tb_files(self) -> None:
-        """Store event files."""
+        """Upload the TensorBoard event files."""
         self.context._core.train.upload_tensorboard_files()
 
     def close(self) -> None:
-        """Leave what was opened."""
+        """Release resources."""

@@ -1,6 +1,7 @@
-"""Pack a directory of user code for an experiment: what is sent, what is left out, how much is too much.
+"""Packs a directory of user code for an experiment.
 
-Rules: client spec, section 4.1. A packed file is a dict as the master takes it (REST spec, section 3.1).
+The rules are in client spec, section 4.1. A packed file is a dict in the form the master accepts (REST spec,
+section 3.1).
 """
 
 from __future__ import annotations
@@ -43,12 +44,12 @@ logger = logging.getLogger("determined.context")
 
 
 class ContextError(ValueError):
-    """The directory cannot be sent as it is; the message says what to change."""
+    """The directory cannot be sent as it is. The message says what to change."""
 
 
 class _Entry(NamedTuple):
     path: str
-    """Where it will lie in the trial's working directory, with `/`."""
+    """Path in the trial's working directory, with `/` separators."""
     source: Path
     status: os.stat_result
 
@@ -60,10 +61,12 @@ def pack(
     *,
     limit: int | None = None,
 ) -> list[dict[str, Any]]:
-    """All files of a directory, and of `includes` under their own base names, ready to be sent.
+    """Pack all files of a directory, and of `includes` under their own base names.
 
-    Files that cannot be read are left out with a warning. `on_file` hears bytes and files packed so far.
-    Raises `ContextError` for what is not a directory, for names that meet, and beyond `limit` bytes (95 MiB).
+    Unreadable files are skipped with a warning. `on_file` is called with the bytes and files packed so far.
+    Raises
+    `ContextError` if `model_dir` is not a directory, if names collide, or if the total exceeds `limit` bytes
+    (default 95 MiB).
     """
     limit = LIMIT_BYTES if limit is None else limit
     if model_dir is not None and not model_dir.is_dir():
@@ -99,7 +102,7 @@ def _walk(root: Path, prefix: str) -> Iterator[_Entry]:
         for name in _names(root / folder):
             relative = folder + name
             source = root / relative
-            # The matcher may be one that takes nothing but UTF-8.
+            # Some matcher backends accept only UTF-8.
             spelled = relative.encode("utf-8", "replace").decode()
             if ignored.match_file(f"{spelled}/" if source.is_dir() else spelled):
                 continue
@@ -122,7 +125,7 @@ def _ignored_in(root: Path) -> pathspec.GitIgnoreSpec:
     except (OSError, UnicodeDecodeError) as error:
         raise ContextError(f"cannot read {root / IGNORE_FILE}: {error}") from error
     try:
-        # Its own name comes once more at the end: a `!` pattern must not bring it back.
+        # The ignore file's own name is repeated at the end, so that a `!` pattern cannot bring it back.
         return pathspec.GitIgnoreSpec.from_lines([*ALWAYS_IGNORED, *own, IGNORE_FILE])
     except ValueError as error:
         raise ContextError(f"cannot understand {root / IGNORE_FILE}: {error}") from error
@@ -137,7 +140,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def _entry(source: Path, path: str) -> _Entry | None:
-    """None for what cannot be sent: broken links, sockets, names that are not UTF-8."""
+    """Return None for entries that cannot be sent: broken links, sockets, names that are not UTF-8."""
     try:
         path.encode("utf-8")
         status = source.stat()

@@ -1,4 +1,4 @@
-"""Small functions that published example scripts import by this module's name."""
+"""Utility functions that published example scripts import from this module."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ logger = logging.getLogger("determined")
 
 
 def merge_dicts(base_dict: dict[str, Any], source_dict: dict[str, Any]) -> dict[str, Any]:
-    """Return the first overlaid by the second, key by key where both hold dicts; neither is changed."""
+    """Return `base_dict` overlaid by `source_dict`, merging nested dicts. Neither argument is modified."""
     merged = dict(base_dict)
     for key, value in source_dict.items():
         below = merged.get(key)
@@ -38,7 +38,7 @@ def merge_dicts(base_dict: dict[str, Any], source_dict: dict[str, Any]) -> dict[
 
 
 def make_metrics(num_inputs: int | None, batch_metrics: list[dict[str, Any]]) -> dict[str, Any]:
-    """Put metrics of single batches beside their averages over the batches that have each name."""
+    """Combine the metrics of single batches with their averages over the batches that have each metric."""
     names = {name: None for metrics in batch_metrics for name in metrics}
     averages = {}
     for name in names:
@@ -58,14 +58,14 @@ def validate_batch_metrics(batch_metrics: Sequence[dict[str, Any]]) -> None:
 
 
 def calculate_batch_sizes(hparams: dict[str, Any], slots_per_trial: int, trialname: str) -> tuple[int, int]:
-    """Records in a batch (of a slot, of all slots) by the hyperparameter `global_batch_size`.
+    """Return the batch size per slot and in total, from the hyperparameter `global_batch_size`.
 
-    InvalidExperimentException if that is missing, no whole number, or below the number of slots.
+    Raises InvalidExperimentException if it is missing, not an integer, or smaller than the number of slots.
     """
     size = hparams.get("global_batch_size")
     if isinstance(size, bool) or not isinstance(size, int):
         raise InvalidExperimentException(
-            f"training of a {trialname} needs global_batch_size, a whole number, not {size!r}"
+            f"training of a {trialname} needs an integer global_batch_size, not {size!r}"
         )
     if size < slots_per_trial:
         raise InvalidExperimentException(
@@ -78,21 +78,21 @@ def calculate_batch_sizes(hparams: dict[str, Any], slots_per_trial: int, trialna
 
 
 def is_numerical_scalar(n: Any) -> bool:
-    """Whether a value is one number, a tensor or array without dimensions included."""
+    """Whether a value is a single number, including a zero-dimensional tensor or array."""
     if isinstance(n, int | float):
         return True
     return getattr(n, "ndim", None) == 0 and not isinstance(n, str)
 
 
 def humanize_float(n: float) -> float:
-    """A number rounded to four digits, where it has no more before the point."""
+    """Round a number to four significant digits, or to an integer if it has more digits than that."""
     if isinstance(n, int) or not math.isfinite(n):
         return n
     return round(n) if abs(n) >= 1e4 else float(f"{n:.4g}")
 
 
 def make_timing_log(verb: str, duration: float, num_inputs: int, num_batches: int) -> str:
-    """How much was done in how many seconds, as trainers log it."""
+    """Format how much was processed in `duration` seconds, as trainers log it."""
     records, batches = (n / duration if duration else float("inf") for n in (num_inputs, num_batches))
     return (
         f"{verb}: {num_inputs} records in {humanize_float(duration)}s ({humanize_float(records)} records/s), "
@@ -103,13 +103,13 @@ def make_timing_log(verb: str, duration: float, num_inputs: int, num_batches: in
 def filter_duplicates(
     in_list: Iterable[Any], sorter: Callable[[Iterable[Any]], list[Any]] = sorted
 ) -> set[Any]:
-    """What a list holds more than once."""
+    """Return the items that occur more than once."""
     items = sorter(in_list)
     return {item for item, following in itertools.pairwise(items) if item == following}
 
 
 def has_param(fn: Callable[..., Any], name: str, pos: int | None = None) -> bool:
-    """Whether a function takes an argument by this name, or has more than `pos` positional ones."""
+    """Whether a function has a parameter of this name, or more than `pos` positional parameters."""
     parameters = list(inspect.signature(fn).parameters.values())
     if any(parameter.name == name for parameter in parameters):
         return True
@@ -122,46 +122,46 @@ def has_param(fn: Callable[..., Any], name: str, pos: int | None = None) -> bool
 
 
 def get_member_func(obj: Any, func_name: str) -> Any:
-    """A method of an object; None if it has none of this name."""
+    """Return a method of an object, or None if it has no method of this name."""
     function = getattr(obj, func_name, None)
     return function if callable(function) else None
 
 
 def is_overridden(full_method: Any, parent_class: Any) -> bool:
-    """Whether a bound method is not the one of a base class."""
+    """Whether a bound method overrides that of a base class."""
     return full_method.__func__ is not getattr(parent_class, full_method.__name__)
 
 
 def json_encode(obj: Any, indent: int | None = None, sort_keys: bool = False) -> str:
-    """A value as JSON, arrays and tensors as lists; TypeError for what has no such form."""
+    """Encode a value as JSON, with arrays and tensors as lists. Raises TypeError if it has no JSON form."""
     from determined.core._encode import encode
 
     return json.dumps(encode(obj), indent=indent, sort_keys=sort_keys)
 
 
 def match_legacy_trial_class(arg: str) -> bool:
-    """Whether an entrypoint names a class of trials: `module:Class`."""
+    """Whether an entrypoint names a trial class as `module:Class`."""
     return bool(_LEGACY.match(arg))
 
 
 def legacy_trial_entrypoint_to_script(trial_entrypoint: str) -> list[str]:
-    """The command that trains a class of trials."""
+    """Return the command that trains a trial class."""
     return ["python3", "-m", "determined.exec.harness", trial_entrypoint]
 
 
 def mask_checkpoint_storage(d: dict[str, Any]) -> dict[str, Any]:
-    """A configuration of storage without its secrets."""
+    """Return a storage configuration with its secrets masked."""
     return {name: "********" if name in _SECRETS and value else value for name, value in d.items()}
 
 
 def mask_config_dict(d: dict[str, Any]) -> dict[str, Any]:
-    """An experiment's configuration without the secrets of its storage."""
+    """Return an experiment configuration with the secrets of its storage masked."""
     storage = d.get("checkpoint_storage")
     return {**d, "checkpoint_storage": mask_checkpoint_storage(storage)} if isinstance(storage, dict) else d
 
 
 def force_create_symlink(src: str, dst: str) -> None:
-    """Make a link at `dst`, in the place of whatever is there."""
+    """Create a symbolic link at `dst`, replacing whatever is there."""
     path = pathlib.Path(dst)
     if path.is_symlink() or path.is_file():
         path.unlink()
@@ -173,18 +173,18 @@ def force_create_symlink(src: str, dst: str) -> None:
 def rmtree_nfs_safe(
     path: str | os.PathLike[str], ignore_errors: bool = False, onerror: Callable[..., Any] | None = None
 ) -> None:
-    """Remove a tree; what NFS still shows of files that are open elsewhere is no error."""
+    """Remove a tree. Ignores the `.nfs` files that NFS keeps for files open elsewhere."""
     try:
         shutil.rmtree(path, ignore_errors=ignore_errors, onerror=onerror)
     except OSError as error:
         left = [file for file in pathlib.Path(path).rglob("*") if file.is_file()]
         if not left or any(not file.name.startswith(".nfs") for file in left):
             raise
-        logger.warning("files of %s are open elsewhere and stay: %s", path, error)
+        logger.warning("files in %s are open elsewhere and were not removed: %s", path, error)
 
 
 def download_gcs_blob_with_backoff(blob: Any, n_retries: int = 32, max_backoff: float = 32) -> bytes:
-    """The content of a blob of `google.cloud.storage`; a failure is tried again, ever later."""
+    """Return the content of a `google.cloud.storage` blob. Retries failures with exponential back-off."""
     for attempt in range(n_retries):
         try:
             content: bytes = blob.download_as_bytes()
@@ -193,6 +193,6 @@ def download_gcs_blob_with_backoff(blob: Any, n_retries: int = 32, max_backoff: 
             if attempt + 1 == n_retries:
                 raise
             pause = min(2**attempt + random.random(), max_backoff)  # noqa: S311 - spreads clients out
-            logger.warning("a download failed (%s), once more in %.0f s", error, pause)
+            logger.warning("a download failed (%s), retrying in %.0f s", error, pause)
             time.sleep(pause)
     raise ValueError(f"n_retries must be at least 1, not {n_retries}")

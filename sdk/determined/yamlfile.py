@@ -1,7 +1,9 @@
-"""YAML as the platform reads it: numbers as in YAML 1.2, no key twice (client spec, section 4).
+"""YAML as the platform reads it: YAML 1.2 numbers, and no duplicate keys (client spec, section 4).
 
-`1e-3` is a number, `yes` and `on` are strings, `0o14` and `012` are 12. PyYAML alone follows YAML 1.1,
-where a learning rate of `1e-3` is a string. Dates stay strings: a configuration must fit into JSON.
+`1e-3` is a number, `yes` and `on` are strings, `0o14` and `012` are 12. Plain PyYAML follows YAML 1.1, where
+a
+learning rate of `1e-3` is a string. Dates stay strings, because a configuration must be representable as
+JSON.
 """
 
 from __future__ import annotations
@@ -28,16 +30,16 @@ _BASES = {"0o": 8, "0x": 16, "0b": 2}
 
 
 class YamlProblem(ValueError):
-    """A text is not YAML, or says something twice; the message names the place."""
+    """The text is not valid YAML or has a duplicate key. The message names the position."""
 
 
 def load(path: Path) -> Any:
-    """The content of a YAML file; raises `YamlProblem` or OSError."""
+    """Return the content of a YAML file. Raises `YamlProblem` or OSError."""
     return parse(read(path), str(path))
 
 
 def read(path: Path) -> str:
-    """The text of a file as written; raises `YamlProblem` if it is not UTF-8."""
+    """Return the text of a file unchanged. Raises `YamlProblem` if it is not UTF-8."""
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -45,7 +47,7 @@ def read(path: Path) -> str:
 
 
 def parse(text: str, name: str = "the YAML text") -> Any:
-    """The value of a YAML text; raises `YamlProblem` naming `name`, line and column (both from 1)."""
+    """Parse a YAML text. Raises `YamlProblem` naming `name`, line and column (both from 1)."""
     import yaml
 
     try:
@@ -57,7 +59,7 @@ def parse(text: str, name: str = "the YAML text") -> Any:
 
 
 def dump(value: Any) -> str:
-    """Text that `parse` turns back into `value`; keys keep their order."""
+    """Return text that `parse` turns back into `value`. Keys keep their order."""
     import yaml
 
     return yaml.dump(value, Dumper=_dumper(), sort_keys=False, allow_unicode=True)
@@ -90,8 +92,8 @@ def _loader() -> type[yaml.SafeLoader]:
 def _dumper() -> type[yaml.SafeDumper]:
     import yaml
 
-    # Keeps the rules of YAML 1.1 beside ours, so that a string which looks like a number or a date
-    # to either kind of reader is quoted.
+    # Keeps the YAML 1.1 rules in addition to ours, so that a string that looks like a number or a date under
+    # either set of rules is quoted.
     class Dumper(yaml.SafeDumper):
         pass
 

@@ -1,4 +1,6 @@
-"""The cluster from Python: `client` as functions, `Determined` as an object (client spec, section 2)."""
+"""Python access to the cluster: the functions of `client` or a `Determined` object (client spec, section
+2).
+"""
 
 from determined.common.api import Session
 from determined.experimental import client

@@ -1,4 +1,4 @@
-"""A checkpoint as the client sees it (client spec, section 2)."""
+"""A checkpoint in the client (client spec, section 2)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class CheckpointTrainingMetadata:
     """The trial that stored a checkpoint.
 
     Attributes:
-        experiment_config: The experiment configuration, completed with defaults.
+            experiment_config: The experiment configuration with defaults filled in.
         experiment_id: Id of the experiment.
         trial_id: Id of the trial.
         hparams: Hyperparameters of the trial, by name.
-        validation_metrics: Of the validation at the checkpoint's steps, as
-            `{"avgMetrics": {...}, "batchMetrics": ...}`; empty if there was none.
+            validation_metrics: Validation metrics at the checkpoint's steps, as
+                `{"avgMetrics": {...}, "batchMetrics": ...}`; empty if there was no validation.
     """
 
     experiment_config: dict[str, Any]
@@ -40,15 +40,15 @@ class CheckpointTrainingMetadata:
 
 
 class Checkpoint:
-    """A checkpoint, as it was when it was asked for. `client.get_checkpoint()` returns it.
+    """A snapshot of a checkpoint's record. `client.get_checkpoint()` returns it.
 
     Attributes:
         uuid: Id of the checkpoint.
-        state: A `CheckpointState`: whether its files are there.
+        state: A `CheckpointState` that says whether its files exist.
         resources: Size of each file in bytes, by its path in the checkpoint.
-        metadata: What the script stored with it, such as `steps_completed`.
-        report_time: When it was reported, as RFC 3339 text.
-        training: The trial that stored it, a `CheckpointTrainingMetadata`; None for one of no trial.
+        metadata: Metadata stored by the script, such as `steps_completed`.
+        report_time: When the checkpoint was reported, as an RFC 3339 string.
+        training: The trial that stored it, as a `CheckpointTrainingMetadata`, or None if no trial did.
         task_id: Id of the task that stored it.
         allocation_id: Id of the run of that task.
     """
@@ -77,22 +77,22 @@ class Checkpoint:
     def download(
         self, path: str | os.PathLike[str] | None = None, mode: DownloadMode = DownloadMode.AUTO
     ) -> str:
-        """Download the files, unless the directory holds the whole checkpoint already.
+        """Download the files, unless the directory already holds the complete checkpoint.
 
         Args:
-            path: Directory to write to. Default: `checkpoints/<uuid>`.
-            mode: `DIRECT` reads the storage itself with your own access to it, `MASTER` goes through the
-                master, `AUTO` tries both in this order.
+            path: Target directory. Default: `checkpoints/<uuid>`.
+            mode: `DIRECT` reads the storage with your own credentials, `MASTER` downloads through the master,
+                and `AUTO` tries both in this order.
 
         Returns:
             The path of the directory.
 
         Raises:
-            CheckpointStateException: The files are deleted, or not stored yet.
-            FileNotFoundError: The storage is a shared file system that is not mounted here.
-            NoDirectStorageAccess: With `DIRECT`, the checkpoint does not say in which storage it is.
-            ProxiedDownloadFailed: With `MASTER`, the download failed.
-            MultipleDownloadsFailed: With `AUTO`, both ways failed.
+            CheckpointStateException: If the files are deleted or not stored yet.
+            FileNotFoundError: If the storage is a shared file system that is not mounted here.
+            NoDirectStorageAccess: With `DIRECT`, if the checkpoint does not name its storage.
+            ProxiedDownloadFailed: With `MASTER`, if the download failed.
+            MultipleDownloadsFailed: With `AUTO`, if both ways failed.
 
         Example:
             ```python
@@ -115,38 +115,39 @@ class Checkpoint:
         """Write the metadata as JSON.
 
         Args:
-            path: The file to write; missing directories are made.
+                path: The file to write. Missing directories are created.
         """
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_text(json.dumps(self.metadata, indent=2), encoding="utf-8")
 
     def add_metadata(self, metadata: dict[str, Any]) -> None:
-        """Set keys of the metadata. The stored files stay as they are.
+        """Set keys of the metadata. The stored files do not change.
 
         Args:
-            metadata: Values by key; other keys keep theirs.
+            metadata: Values by key. Other keys keep their values.
         """
         self._register({**self.metadata, **metadata})
 
     def remove_metadata(self, keys: Iterable[str]) -> None:
-        """Remove keys from the metadata. The stored files stay as they are.
+        """Remove keys from the metadata. The stored files do not change.
 
         Args:
-            keys: The keys; those that the metadata lacks are ignored.
+            keys: The keys to remove. Unknown keys are ignored.
         """
         removed = set(keys)
         self._register({key: value for key, value in self.metadata.items() if key not in removed})
 
     def delete(self) -> None:
-        """Delete the checkpoint's files. Returns before they are gone."""
+        """Delete the checkpoint's files. Returns before they are deleted."""
         self._session.delete("/api/v1/checkpoints", {"checkpointUuids": [self.uuid]})
 
     def remove_files(self, globs: list[str]) -> None:
         """Delete some of the checkpoint's files.
 
         Args:
-            globs: Patterns of paths in the checkpoint, such as `["**/*.log"]`. An empty list deletes nothing
-                and has the sizes of files looked up again.
+                globs: Patterns of paths in the checkpoint, such as `["**/*.log"]`. An empty list deletes
+                    nothing
+                    but refreshes the recorded file sizes.
 
         Raises:
             TypeError: `globs` is a text instead of a list.
@@ -157,7 +158,7 @@ class Checkpoint:
             ```
         """
         if isinstance(globs, str):
-            raise TypeError(f"globs is a list such as ['**/*.log'], not the text {globs!r}")
+            raise TypeError(f"globs must be a list such as ['**/*.log'], not the string {globs!r}")
         body = {"checkpointUuids": [self.uuid], "checkpointGlobs": list(globs)}
         self._session.post("/api/v1/checkpoints/rm", body)
 
@@ -183,7 +184,7 @@ def get(session: Session, uuid: str) -> Checkpoint:
 
 
 def from_wire(session: Session, answer: dict[str, Any]) -> Checkpoint:
-    """A checkpoint as the REST API writes it."""
+    """Create a checkpoint from its REST representation."""
     return Checkpoint(
         session,
         answer.get("taskId"),

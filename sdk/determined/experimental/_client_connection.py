@@ -1,4 +1,4 @@
-"""The one connection of this process, which all functions of `client` share."""
+"""The process-wide connection that all functions of `client` share."""
 
 from __future__ import annotations
 
@@ -24,22 +24,26 @@ def login(
     cert_name: str | None = None,
     noverify: bool = False,
 ) -> None:
-    """Connect to a cluster as a user. Without it the first call of the client connects with the defaults.
+    """Connect to a cluster as a user.
+
+    If you do not call it, the first call of the client connects with defaults.
 
     Args:
         master: Address as `HOST:PORT` or `http(s)://HOST:PORT`. Default: `DET_MASTER`, else `localhost:8080`.
-        user: Name of the user. Default: `DET_USER` with `DET_PASS`, else of the last `det user login`, else
-            `determined`.
-        password: The user's password. Not needed if a login of this user is stored; on a terminal you are
-            prompted for it.
-        cert_path: File with the certificates to verify the master's certificate with, for a master with TLS.
-        cert_name: The host name that the master's certificate must have, if it is not that of the address.
-        noverify: True to skip the verification of the certificate.
+            user: User name. Default: `DET_USER` with `DET_PASS`, else the user of the last `det user login`,
+                else
+                `determined`.
+            password: The user's password. Not needed if a login of this user is stored. On a terminal you are
+                prompted for it.
+            cert_path: For a master with TLS, a file with the certificates for verifying the master's
+                certificate.
+            cert_name: Host name that the master's certificate must have, if it differs from the address.
+            noverify: True to skip certificate verification.
 
     Raises:
-        ValueError: A connection exists already, or the address is not valid.
-        MasterNotFoundException: No master answers at the address.
-        UnauthenticatedException: The password is wrong.
+            ValueError: If a connection already exists, or the address is invalid.
+            MasterNotFoundException: If no master answers at the address.
+            UnauthenticatedException: If the password is wrong.
 
     Example:
         ```python
@@ -58,8 +62,9 @@ def login(
 
 
 def logout() -> None:
-    """End the session of this connection's user: its token is revoked and deleted. Without a connection
-    it only logs a warning.
+    """Log out this connection's user. Its token is revoked and deleted.
+
+    Without a connection it only logs a warning.
     """
     if _determined is None:
         logger.warning("client.logout() does nothing: there was no login before")
@@ -68,7 +73,7 @@ def logout() -> None:
 
 
 def connected(function: Callable[_Params, _Result]) -> Callable[_Params, _Result]:
-    """Connects before the first call."""
+    """Decorator that connects before the first call."""
 
     @functools.wraps(function)
     def call(*args: _Params.args, **kwargs: _Params.kwargs) -> _Result:

@@ -11,12 +11,12 @@ from determined.experimental._model import Model
 
 @connected
 def create_model(name: str, description: str | None = "", metadata: dict[str, Any] | None = None) -> Model:
-    """Create a model in the registry, to which checkpoints are then registered as versions.
+    """Create a model in the registry. You can then register checkpoints as its versions.
 
     Args:
-        name: Name of the model, which no other model has.
-        description: A text for people.
-        metadata: Values of your own, by key.
+            name: Name of the model. It must be unique.
+            description: A description.
+            metadata: Custom values by key.
 
     Returns:
         The model.
@@ -32,26 +32,26 @@ def create_model(name: str, description: str | None = "", metadata: dict[str, An
 
 @connected
 def get_model(identifier: str | int) -> Model:
-    """Return a model of the registry.
+    """Return a model from the registry.
 
     Args:
-        identifier: Its name or its id.
+            identifier: Name or id of the model.
 
     Raises:
-        NotFoundException: There is none.
+            NotFoundException: If there is no such model.
     """
     return connection().get_model(identifier)
 
 
 @connected
 def get_model_by_id(model_id: int) -> Model:
-    """Return a model of the registry. Deprecated: `get_model` takes ids, too.
+    """Return a model from the registry. Deprecated: `get_model` also accepts ids.
 
     Args:
         model_id: Id of the model.
 
     Raises:
-        NotFoundException: There is none.
+            NotFoundException: If there is no such model.
     """
     return connection().get_model_by_id(model_id)
 
@@ -63,7 +63,7 @@ def get_models(
     name: str | None = "",
     description: str | None = "",
 ) -> list[Model]:
-    """Return the models of the registry that match.
+    """Return the matching models in the registry.
 
     Args:
         sort_by: What to sort by.
@@ -76,5 +76,5 @@ def get_models(
 
 @connected
 def get_model_labels() -> list[str]:
-    """Return all labels of models, the most used first."""
+    """Return all model labels, the most used first."""
     return connection().get_model_labels()

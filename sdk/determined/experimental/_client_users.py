@@ -10,13 +10,13 @@ from determined.experimental._user import User
 
 @connected
 def create_user(username: str, admin: bool, password: str | None = None, remote: bool = False) -> User:
-    """Create a user, who may log in at once. Administrators only.
+    """Create a user, who can log in immediately. Administrators only.
 
     Args:
-        username: Name to log in with.
+            username: Login name.
         admin: Whether the user is an administrator.
-        password: Password to log in with; empty if not given.
-        remote: Whether the user logs in by the identity provider instead of a password.
+            password: Login password; empty if not given.
+            remote: Whether the user logs in through the identity provider instead of a password.
 
     Returns:
         The user.
@@ -38,7 +38,7 @@ def get_user_by_id(user_id: int) -> User:
         user_id: Id of the user.
 
     Raises:
-        NotFoundException: There is none.
+            NotFoundException: If there is no such user.
     """
     return connection().get_user_by_id(user_id)
 
@@ -48,10 +48,10 @@ def get_user_by_name(user_name: str) -> User:
     """Return a user.
 
     Args:
-        user_name: Name that the user logs in with.
+            user_name: Login name of the user.
 
     Raises:
-        NotFoundException: There is none.
+            NotFoundException: If there is no such user.
     """
     return connection().get_user_by_name(user_name)
 
@@ -76,7 +76,7 @@ def get_session_username() -> str:
 
 @connected
 def add_oauth_client(domain: str, name: str) -> NoReturn:
-    """Refuse: OAuth clients belonged to the enterprise edition of Determined. Programs use API tokens.
+    """Always fails: OAuth clients belonged to Determined's enterprise edition. Programs use API tokens.
 
     Args:
         domain: Not used.
@@ -90,7 +90,7 @@ def add_oauth_client(domain: str, name: str) -> NoReturn:
 
 @connected
 def list_oauth_clients() -> NoReturn:
-    """Refuse: OAuth clients belonged to the enterprise edition of Determined. Programs use API tokens.
+    """Always fails: OAuth clients belonged to Determined's enterprise edition. Programs use API tokens.
 
     Raises:
         EnterpriseOnlyError: Always.
@@ -100,7 +100,7 @@ def list_oauth_clients() -> NoReturn:
 
 @connected
 def remove_oauth_client(client_id: str) -> NoReturn:
-    """Refuse: OAuth clients belonged to the enterprise edition of Determined. Programs use API tokens.
+    """Always fails: OAuth clients belonged to Determined's enterprise edition. Programs use API tokens.
 
     Args:
         client_id: Not used.

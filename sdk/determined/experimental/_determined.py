@@ -1,4 +1,4 @@
-"""A connection to a cluster and what can be asked of it (client spec, section 2)."""
+"""A connection to a cluster and its operations (client spec, section 2)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ logger = logging.getLogger("determined.client")
 
 
 class _Users:
-    """Who may use the cluster."""
+    """User management."""
 
     _session: Session
 
@@ -59,9 +59,9 @@ class _Users:
         return identity.current_user(self._session)
 
     def logout(self) -> None:
-        """End the session of this connection's user: its token is revoked and deleted.
+        """Log out this connection's user. Its token is revoked and deleted.
 
-        Where it has ended already, a warning is logged.
+        If the login has already ended, a warning is logged.
         """
         name = self.get_session_username()
         try:
@@ -88,7 +88,7 @@ class _Models:
         """Create a model in the registry, as `client.create_model` does.
 
         Args:
-            labels: Words to find the model by.
+                labels: Keywords for finding the model.
             workspace_name: The workspace that the model belongs to.
 
         Returns:
@@ -98,11 +98,11 @@ class _Models:
         return _model.create(self._session, {**body, "workspaceName": workspace_name})
 
     def get_model(self, identifier: str | int) -> Model:
-        """Return a model of the registry, as `client.get_model` does."""
+        """Return a model from the registry, as `client.get_model` does."""
         return _model.get(self._session, identifier)
 
     def get_model_by_id(self, model_id: int) -> Model:
-        """Return a model of the registry, as `client.get_model_by_id` does. Deprecated."""
+        """Return a model from the registry, as `client.get_model_by_id` does. Deprecated."""
         import warnings
 
         warnings.warn("get_model_by_id is old: use get_model(model_id)", FutureWarning, stacklevel=2)
@@ -118,12 +118,12 @@ class _Models:
         workspace_names: list[str] | None = None,
         workspace_ids: list[int] | None = None,
     ) -> list[Model]:
-        """Return the models of the registry that match, as `client.get_models` does.
+        """Return the matching models in the registry, as `client.get_models` does.
 
         Args:
             model_id: Id of the model.
-            workspace_names: Names of workspaces, one of which the model belongs to.
-            workspace_ids: Ids of workspaces, one of which the model belongs to.
+            workspace_names: Only models in the workspaces of these names.
+            workspace_ids: Only models in the workspaces of these ids.
         """
         params = {
             "sortBy": on_the_wire("sort_by", sort_by),
@@ -137,23 +137,23 @@ class _Models:
         return _model.find(self._session, params)
 
     def get_model_labels(self) -> list[str]:
-        """Return all labels of models, the most used first."""
+        """Return all model labels, the most used first."""
         return list(self._session.get("/api/v1/model/labels")["labels"])
 
 
 class _OAuthClients:
-    """What the enterprise edition of Determined had; calling says that it is not there."""
+    """OAuth clients, a feature of Determined's enterprise edition. Every call raises an error."""
 
     def add_oauth_client(self, domain: str, name: str) -> NoReturn:
-        """Refuse, as `client.add_oauth_client` does."""
+        """Raise an error, as `client.add_oauth_client` does."""
         raise _enterprise_only()
 
     def list_oauth_clients(self) -> NoReturn:
-        """Refuse, as `client.list_oauth_clients` does."""
+        """Raise an error, as `client.list_oauth_clients` does."""
         raise _enterprise_only()
 
     def remove_oauth_client(self, client_id: str) -> NoReturn:
-        """Refuse, as `client.remove_oauth_client` does."""
+        """Raise an error, as `client.remove_oauth_client` does."""
         raise _enterprise_only()
 
 
@@ -164,10 +164,11 @@ def _enterprise_only() -> errors.EnterpriseOnlyError:
 
 
 class Determined(_Users, _Models, _OAuthClients):
-    """A connection to a cluster, as one user. Its methods are the functions of
-    `determined.experimental.client`.
+    """A connection to a cluster as one user.
 
-    Use it where a program has several connections; most scripts need the functions only.
+    Its methods match the functions of `determined.experimental.client`.
+
+    Use it if a program needs several connections. Most scripts need only the functions.
 
     Example:
         ```python
@@ -185,24 +186,23 @@ class Determined(_Users, _Models, _OAuthClients):
         cert_name: str | None = None,
         noverify: bool = False,
     ) -> None:
-        """Connect, and log in.
+        """Connect and log in.
 
         Args:
             master: Address as `HOST:PORT` or `http(s)://HOST:PORT`. Default: `DET_MASTER`, else
                 `localhost:8080`.
-            user: Name of the user. Default: `DET_USER` with `DET_PASS`, else of the last `det user
-                login`, else `determined`.
-            password: The user's password. Not needed where a login of this user is stored; on a terminal it
-                is asked for.
-            cert_path: File with the certificates to check the master's against.
-            cert_name: The host name that the master's certificate must have, if it is not that of the
-                address.
-            noverify: True to check no certificate.
+            user: User name. Default: `DET_USER` with `DET_PASS`, else the user of the last `det user login`,
+                else `determined`.
+            password: The user's password. Not needed if a login of this user is stored. On a terminal you are
+                prompted for it.
+            cert_path: File with the certificates for verifying the master's certificate.
+            cert_name: Host name that the master's certificate must have, if it differs from the address.
+            noverify: True to skip certificate verification.
 
         Raises:
-            ValueError: The address is not valid.
-            MasterNotFoundException: Nobody answers at the address.
-            UnauthenticatedException: The password is wrong.
+                ValueError: If the address is invalid.
+                MasterNotFoundException: If no master answers at the address.
+                UnauthenticatedException: If the password is wrong.
         """
         verify = False if noverify else cert_path
         self._session = Session(master_url(master), verify=verify, cert_name=cert_name)
@@ -215,7 +215,7 @@ class Determined(_Users, _Models, _OAuthClients):
         model_dir: str | Path,
         includes: Sequence[str | Path] | None = None,
     ) -> ExperimentReference:
-        """Return a new experiment that is activated, as `client.create_experiment` does."""
+        """Create and activate an experiment, as `client.create_experiment` does."""
         text = _config_text(config)
         if not isinstance(model_dir, str | Path):
             raise ValueError(f"model_dir must be a str or a Path, not {type(model_dir).__name__}")
@@ -239,11 +239,11 @@ class Determined(_Users, _Models, _OAuthClients):
         return _checkpoint.get(self._session, uuid)
 
     def stream_trials_training_metrics(self, trial_ids: list[int]) -> Iterator[_metrics.TrainingMetrics]:
-        """Return reports of training metrics, as `client.stream_trials_training_metrics` does."""
+        """Return training metric reports, as `client.stream_trials_training_metrics` does."""
         return _metrics.stream_training(self._session, trial_ids)
 
     def stream_trials_validation_metrics(self, trial_ids: list[int]) -> Iterator[_metrics.ValidationMetrics]:
-        """Return reports of validation metrics, as `client.stream_trials_validation_metrics` does."""
+        """Return validation metric reports, as `client.stream_trials_validation_metrics` does."""
         return _metrics.stream_validation(self._session, trial_ids)
 
 
@@ -258,5 +258,5 @@ def _config_text(config: str | os.PathLike[str] | dict[str, Any]) -> str:
         raise ValueError(f"config must be a path (str or Path) or a dict, not {type(config).__name__}")
     text = yamlfile.read(Path(config))
     if not isinstance(yamlfile.parse(text, str(config)), dict):
-        raise ValueError(f"{config}: a configuration is a map of fields")
+        raise ValueError(f"{config}: a configuration must be a mapping of fields")
     return text

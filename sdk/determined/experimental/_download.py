@@ -1,6 +1,6 @@
-"""Brings the files of a checkpoint here, from the storage or through the master (client spec, section 2).
+"""Downloads checkpoint files, directly from the storage or through the master (client spec, section 2).
 
-`metadata.json` comes last in every mode: a directory that holds it is complete.
+`metadata.json` is written last in every mode, so a directory that contains it is complete.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ METADATA = "metadata.json"
 MOUNTED_AT = "/determined_shared_fs"
 _KEYS = ("access_key", "secret_key")
 _ANYTHING = Exception
-"""Storage clients raise what they like."""
+"""Storage clients may raise any exception."""
 
 
 def direct(uuid: str, config: Mapping[str, Any], target: Path) -> None:
-    """From the storage that the experiment's configuration names.
+    """Download from the storage that the experiment configuration names.
 
-    FileNotFoundError if a shared file system is not mounted here; else whatever the storage raises.
+    Raises FileNotFoundError if a shared file system is not mounted here. Storage errors are passed on.
     """
     folder = _shared_fs(uuid, config) if config.get("type") == "shared_fs" else _build(config)
     folder.download(uuid, target, lambda name: name != METADATA)
@@ -37,7 +37,7 @@ def direct(uuid: str, config: Mapping[str, Any], target: Path) -> None:
 
 
 def through_master(session: Session, uuid: str, resources: Mapping[str, int], target: Path) -> None:
-    """As an archive that the master makes; raises `ProxiedDownloadFailed` and leaves nothing half-way."""
+    """Download an archive built by the master. Raises `ProxiedDownloadFailed` and leaves no partial files."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as scratch:
         try:
@@ -52,11 +52,11 @@ def through_master(session: Session, uuid: str, resources: Mapping[str, int], ta
 
 
 def either(session: Session, uuid: str, config: Mapping[str, Any], resources: Any, target: Path) -> None:
-    """Directly, else through the master; raises `MultipleDownloadsFailed` if neither works."""
+    """Download directly, or else through the master. Raises `MultipleDownloadsFailed` if both fail."""
     try:
         if _may_reach(config):
             return direct(uuid, config, target)
-        first: Exception = errors.NoDirectStorageAccess("there are no keys to the storage here")
+        first: Exception = errors.NoDirectStorageAccess("no credentials for the storage are configured here")
     except _ANYTHING as error:
         first = error
     try:
@@ -83,7 +83,7 @@ def _shared_fs(uuid: str, config: Mapping[str, Any]) -> storage.SharedFSStorageM
 
 
 def _build(config: Mapping[str, Any]) -> storage.StorageManager:
-    """Without the keys that the master masks: the user's own are used."""
+    """Build the storage without the keys that the master masks, so that the user's own credentials apply."""
     answer = {key: value for key, value in config.items() if not (key in _KEYS and _is_masked(value))}
     if not answer.get("secret_key"):
         answer = {key: value for key, value in answer.items() if key not in _KEYS}
@@ -95,9 +95,9 @@ def _is_masked(value: Any) -> bool:
 
 
 def _may_reach(config: Mapping[str, Any]) -> bool:
-    """Whether a direct download of an S3 checkpoint is worth a try.
+    """Whether a direct download of an S3 checkpoint is worth trying.
 
-    Without any keys the client would end up asking the network for a machine's role, for many seconds.
+    Without any credentials, the client would spend many seconds asking the network for an instance role.
     """
     if config.get("type") != "s3" or (config.get("secret_key") and not _is_masked(config["secret_key"])):
         return True
@@ -107,7 +107,7 @@ def _may_reach(config: Mapping[str, Any]) -> bool:
 
 
 def _unpack(packed: IO[bytes], target: Path) -> None:
-    # Unpacked apart from tarfile, whose own reader of streams does not check that the end has come.
+    # Decompressed separately, because tarfile's own stream reader does not check that the stream is complete.
     with gzip.GzipFile(fileobj=packed) as plain:
         with tarfile.open(fileobj=cast("IO[bytes]", plain), mode="r|") as archive:
             archive.extractall(target, filter="data")

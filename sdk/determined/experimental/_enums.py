@@ -1,4 +1,4 @@
-"""Values that calls of the client take and give (client spec, section 2)."""
+"""Enumerations that client calls accept and return (client spec, section 2)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import enum
 
 
 class ExperimentState(enum.Enum):
-    """Where an experiment stands."""
+    """State of an experiment."""
 
     UNSPECIFIED = "STATE_UNSPECIFIED"
     ACTIVE = "STATE_ACTIVE"
@@ -28,7 +28,7 @@ class ExperimentState(enum.Enum):
 
 
 class CheckpointState(enum.Enum):
-    """Whether the files of a checkpoint are there."""
+    """State of a checkpoint's files."""
 
     UNSPECIFIED = "STATE_UNSPECIFIED"
     ACTIVE = "STATE_ACTIVE"
@@ -39,7 +39,7 @@ class CheckpointState(enum.Enum):
 
 
 class TrialOrderBy(enum.Enum):
-    """Direction of a sort of trials."""
+    """Sort direction of trials."""
 
     ASCENDING = "ORDER_BY_ASC"
     ASC = ASCENDING
@@ -48,7 +48,7 @@ class TrialOrderBy(enum.Enum):
 
 
 class ModelOrderBy(enum.Enum):
-    """Direction of a sort of models or versions."""
+    """Sort direction of models and model versions."""
 
     ASCENDING = "ORDER_BY_ASC"
     ASC = ASCENDING
@@ -57,14 +57,14 @@ class ModelOrderBy(enum.Enum):
 
 
 class CheckpointOrderBy(enum.Enum):
-    """Direction of a sort of checkpoints."""
+    """Sort direction of checkpoints."""
 
     ASC = "ORDER_BY_ASC"
     DESC = "ORDER_BY_DESC"
 
 
 class TrialSortBy(enum.Enum):
-    """What the trials of an experiment are sorted by."""
+    """Sort key of an experiment's trials."""
 
     UNSPECIFIED = "SORT_BY_UNSPECIFIED"
     ID = "SORT_BY_ID"
@@ -80,7 +80,7 @@ class TrialSortBy(enum.Enum):
 
 
 class CheckpointSortBy(enum.Enum):
-    """What the checkpoints of a trial are sorted by."""
+    """Sort key of a trial's checkpoints."""
 
     END_TIME = "SORT_BY_END_TIME"
     STATE = "SORT_BY_STATE"
@@ -89,7 +89,7 @@ class CheckpointSortBy(enum.Enum):
 
 
 class ModelSortBy(enum.Enum):
-    """What models are sorted by."""
+    """Sort key of models."""
 
     UNSPECIFIED = "SORT_BY_UNSPECIFIED"
     NAME = "SORT_BY_NAME"
@@ -101,7 +101,7 @@ class ModelSortBy(enum.Enum):
 
 
 class LogLevel(enum.Enum):
-    """How grave a log line is, from the least to the most."""
+    """Severity of a log line, from least to most severe."""
 
     TRACE = "LOG_LEVEL_TRACE"
     DEBUG = "LOG_LEVEL_DEBUG"
@@ -112,14 +112,14 @@ class LogLevel(enum.Enum):
 
 
 class DownloadMode(enum.Enum):
-    """Which way a checkpoint comes."""
+    """How a checkpoint is downloaded."""
 
     DIRECT = "direct"
-    """From the storage itself, with this person's own access to it."""
+    """From the storage itself, with the user's own credentials."""
     MASTER = "master"
     """Through the master."""
     AUTO = "auto"
-    """Directly, else through the master."""
+    """Directly if possible, otherwise through the master."""
 
     def __str__(self) -> str:
         return self.value

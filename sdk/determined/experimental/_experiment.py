@@ -1,4 +1,4 @@
-"""An experiment as the client sees it (client spec, section 2)."""
+"""An experiment in the client (client spec, section 2)."""
 
 from __future__ import annotations
 
@@ -29,38 +29,42 @@ _WORD_EVERY_S = 60.0
 
 
 class _Control:
-    """What can be asked of an experiment; every call returns at once."""
+    """Operations on an experiment. Every call returns without waiting for the effect."""
 
     _id: int
     _session: Session
 
     def activate(self) -> None:
-        """Let the experiment run, or run on after a pause."""
+        """Start the experiment, or resume it after a pause."""
         self._post("activate")
 
     def pause(self) -> None:
-        """Pause the experiment: its trials store a checkpoint and leave. Returns before they have left."""
+        """Pause the experiment.
+
+        Its trials store a checkpoint and exit; this returns before they have exited.
+        """
         self._post("pause")
 
     def cancel(self) -> None:
-        """End the experiment once its trials have stored a checkpoint. Returns before it has ended."""
+        """End the experiment after its trials have stored a checkpoint. Returns before it has ended."""
         self._post("cancel")
 
     def kill(self) -> None:
-        """End the experiment at once. Returns before it has ended."""
+        """End the experiment immediately. Returns before it has ended."""
         self._post("kill")
 
     def archive(self) -> None:
-        """Take the experiment out of the usual lists. It must have ended."""
+        """Hide the experiment from the default lists. It must have ended."""
         self._post("archive")
 
     def unarchive(self) -> None:
-        """Put the experiment back into the usual lists."""
+        """Show the experiment in the default lists again."""
         self._post("unarchive")
 
     def delete(self) -> None:
-        """Delete the experiment with its checkpoints, metrics and logs. It must have ended; returns before
-        all is gone.
+        """Delete the experiment with its checkpoints, metrics and logs. It must have ended.
+
+        Returns before everything is deleted.
         """
         self._session.delete(f"/api/v1/experiments/{self._id}")
 
@@ -69,7 +73,9 @@ class _Control:
 
 
 class ExperimentReference(_Control):
-    """An experiment. Only its id is known before something is asked; `client.get_experiment()` returns it.
+    """An experiment, as returned by `client.get_experiment()`.
+
+    Holds only the id; other data is read on request.
 
     Example:
         ```python
@@ -95,10 +101,10 @@ class ExperimentReference(_Control):
         """Wait until the experiment has ended.
 
         Args:
-            interval: Seconds between two questions to the cluster.
+                interval: Seconds between two polls of the cluster.
 
         Returns:
-            How it ended: `COMPLETED`, `CANCELED`, `ERROR` or `DELETED`.
+                The final state: `COMPLETED`, `CANCELED`, `ERROR` or `DELETED`.
 
         Raises:
             ValueError: The experiment is paused.
@@ -128,13 +134,13 @@ class ExperimentReference(_Control):
         """Wait until the experiment has a trial that has started.
 
         Args:
-            interval: Seconds between two questions to the cluster.
+                interval: Seconds between two polls of the cluster.
 
         Returns:
             The trial that started first.
 
         Raises:
-            RuntimeError: The experiment has ended without a trial.
+                RuntimeError: If the experiment ended without a trial.
         """
         params = {"sortBy": TrialSortBy.START_TIME.value, "orderBy": TrialOrderBy.ASC.value, "limit": 1}
         while True:
@@ -165,8 +171,8 @@ class ExperimentReference(_Control):
         """Return the best checkpoint of all trials.
 
         Args:
-            sort_by: Name of a validation metric. Default: the metric of the search, in its direction.
-            smaller_is_better: Whether smaller values of `sort_by` are better (default: false).
+                sort_by: Name of a validation metric. Default: the searcher metric, in its direction.
+                smaller_is_better: Whether smaller values of `sort_by` are better (default: false).
 
         Raises:
             AssertionError: The experiment has no completed checkpoint.
@@ -183,12 +189,12 @@ class ExperimentReference(_Control):
     def top_n_checkpoints(
         self, limit: int, sort_by: str | None = None, smaller_is_better: bool | None = None
     ) -> list[Checkpoint]:
-        """Return the best completed checkpoint of each of the best trials, the best first.
+        """Return the best completed checkpoint of each of the best trials, best first.
 
         Args:
-            limit: How many checkpoints at most.
-            sort_by: Name of a validation metric. Default: the metric of the search, in its direction.
-                Checkpoints without it come last.
+            limit: Maximum number of checkpoints.
+            sort_by: Name of a validation metric. Default: the searcher metric, in its direction. Checkpoints
+                without the metric come last.
             smaller_is_better: Whether smaller values of `sort_by` are better (default: false).
 
         Raises:
@@ -214,7 +220,7 @@ class ExperimentReference(_Control):
         return _ranking.best_of_each_trial(checkpoints, order)[:limit]
 
     def get_config(self) -> dict[str, Any]:
-        """Return the experiment configuration, completed with defaults."""
+        """Return the experiment configuration with defaults filled in."""
         config: dict[str, Any] = self._get()["config"]
         return config
 

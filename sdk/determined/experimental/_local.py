@@ -1,4 +1,4 @@
-"""Tries a trial class without a cluster (client spec, section 2)."""
+"""Tests a trial class without a cluster (client spec, section 2)."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import Any
 
 
 def test_one_batch(trial_class: type[Any], config: dict[str, Any] | None = None) -> None:  # noqa: PT028 - no test
-    """Train one batch, validate and store a checkpoint, without a cluster, and print that it worked.
+    """Train one batch, validate and store a checkpoint without a cluster. Prints a message on success.
 
     Args:
-        trial_class: A `PyTorchTrial` or another class that may be named as an entrypoint.
-        config: An experiment configuration; of each hyperparameter that is not constant one value is drawn.
-            Without it the class gets no hyperparameters.
+        trial_class: A `PyTorchTrial` or another class that can be named as an entrypoint.
+        config: An experiment configuration. One value is sampled of each hyperparameter that is not constant.
+            Without a configuration, the class gets no hyperparameters.
 
     Raises:
-        ValueError: The configuration is wrong; all its faults are named. Whatever the class raises is raised,
-            too.
+        ValueError: If the configuration is invalid. The message lists all errors. Exceptions that the class
+            raises are passed on.
     """
     from determined.experimental import _test_run
 
@@ -23,4 +23,4 @@ def test_one_batch(trial_class: type[Any], config: dict[str, Any] | None = None)
     print("The test experiment passed.")
 
 
-test_one_batch.__test__ = False  # type: ignore[attr-defined]  # pytest takes the imported name for a test
+test_one_batch.__test__ = False  # type: ignore[attr-defined]  # otherwise pytest collects the imported name

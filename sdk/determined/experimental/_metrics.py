@@ -1,4 +1,4 @@
-"""What trials reported, one record per report (client spec, section 2)."""
+"""Metric reports of trials, one record per report (client spec, section 2)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FIELDS = ("trial_id", "trial_run_id", "total_batches", "end_time", "metrics")
 
 
 class StepsBackwardCompat:
-    """`steps_completed` is another name of `total_batches`."""
+    """Provides `steps_completed` as an alias of `total_batches`."""
 
     total_batches: int
 
@@ -37,9 +37,12 @@ class _TrialMetrics:
     batch_metrics: list[dict[str, Any]] | None = None
 
     def __init__(self, steps_completed: int | None = None, **kwargs: Any) -> None:
-        """Takes its fields by name; TypeError unless all are there, and the steps by one of their names."""
+        """Set the fields by name.
+
+        Raises TypeError unless all are given, and exactly one name of the steps.
+        """
         if ("total_batches" in kwargs) == (steps_completed is not None):
-            raise TypeError("give exactly one of total_batches and steps_completed, they are the same")
+            raise TypeError("give exactly one of total_batches and steps_completed; they mean the same")
         given = {"total_batches": steps_completed, "batch_metrics": None, **kwargs}
         missing, unknown = set(_FIELDS) - set(given), set(given) - {*_FIELDS, "batch_metrics"}
         if missing or unknown:
@@ -55,11 +58,11 @@ class TrainingMetrics(_TrialMetrics, StepsBackwardCompat):
 
     Attributes:
         trial_id: Id of the trial.
-        trial_run_id: Which run of the trial reported it.
-        steps_completed: Batches that the trial had trained; also as `total_batches`.
-        end_time: When it was reported: UTC, in whole seconds.
-        metrics: Values by name.
-        batch_metrics: Values of single batches, where they were reported.
+            trial_run_id: The run of the trial that reported it.
+            steps_completed: Number of batches the trial had trained. Also available as `total_batches`.
+            end_time: When it was reported, in UTC with whole seconds.
+            metrics: Metric values by name.
+            batch_metrics: Metrics of single batches, if reported.
     """
 
 
@@ -71,12 +74,12 @@ _Kind = TypeVar("_Kind", bound=_TrialMetrics)
 
 
 def stream_training(session: Session, trial_ids: Iterable[int]) -> Iterator[TrainingMetrics]:
-    """Training metrics of some trials, ordered by trial, run and steps."""
+    """Return the training metrics of some trials, ordered by trial, run and steps."""
     return _stream(session, "training_metrics", trial_ids, TrainingMetrics)
 
 
 def stream_validation(session: Session, trial_ids: Iterable[int]) -> Iterator[ValidationMetrics]:
-    """Validation metrics of some trials, ordered by trial, run and steps."""
+    """Return the validation metrics of some trials, ordered by trial, run and steps."""
     return _stream(session, "validation_metrics", trial_ids, ValidationMetrics)
 
 

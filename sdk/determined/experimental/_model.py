@@ -1,4 +1,4 @@
-"""The model registry: named models, each with numbered checkpoints (client spec, section 2)."""
+"""The model registry: named models with numbered versions (client spec, section 2)."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ from determined.transport.rest import AnySession, Session, speaking
 
 
 class ModelVersion:
-    """A checkpoint in the registry, under a number. Changes show in the object once the cluster has made
-    them.
+    """A registered checkpoint with a version number.
+
+    Changes appear in the object once the cluster has made them.
 
     Attributes:
-        model_version: Its number, from 1.
-        model_version_id: Id of the version among those of all models.
+        model_version: The version number, starting at 1.
+        model_version_id: Id of the version, unique across all models.
         model_id: Id of the model.
         model_name: Name of the model.
-        checkpoint: The checkpoint, a `Checkpoint`.
+        checkpoint: The registered `Checkpoint`.
         name: Name of the version.
-        comment: A short text for people.
-        notes: A longer text for people.
-        metadata: Values of your own, by key.
+        comment: A short description.
+        notes: A longer description.
+        metadata: Custom values by key.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class ModelVersion:
         self._patch({"notes": notes})
 
     def delete(self) -> None:
-        """Delete the version. Its checkpoint stays."""
+        """Delete the version. Its checkpoint is kept."""
         self._session.delete(self._path)
 
     @property
@@ -86,7 +87,7 @@ class ModelVersion:
 
 
 def version_from_wire(session: Session, answer: dict[str, Any]) -> ModelVersion:
-    """A version as the REST API writes it."""
+    """Create a version from its REST representation."""
     return ModelVersion(
         session,
         int(answer.get("id") or 0),
@@ -102,7 +103,7 @@ def version_from_wire(session: Session, answer: dict[str, Any]) -> ModelVersion:
 
 
 class _Description:
-    """What is said of a model; every change is seen in the object once the master has made it."""
+    """Descriptive fields of a model. A change appears in the object once the master has made it."""
 
     _session: Session
     model_id: int
@@ -113,7 +114,7 @@ class _Description:
         """Set keys of the model's metadata.
 
         Args:
-            metadata: Values by key; other keys keep theirs.
+                metadata: Values by key. Other keys keep their values.
         """
         self._patch({"metadata": {**self.metadata, **metadata}})
 
@@ -121,7 +122,7 @@ class _Description:
         """Remove keys from the model's metadata.
 
         Args:
-            keys: The keys; those that the metadata lacks are ignored.
+                keys: The keys to remove. Unknown keys are ignored.
         """
         removed = set(keys)
         self._patch({"metadata": {key: value for key, value in self.metadata.items() if key not in removed}})
@@ -152,19 +153,20 @@ class _Description:
 
 
 class Model(_Description):
-    """A model of the registry: a name for a series of checkpoints. Changes show in the object once the
-    cluster has made them.
+    """A model in the registry: a name for a series of checkpoints.
+
+    Changes appear in the object once the cluster has made them.
 
     Attributes:
         model_id: Id of the model.
-        name: Its name.
-        description: A text for people.
-        labels: Words to find it by.
-        metadata: Values of your own, by key.
-        creation_time: When it was created, a `datetime` in UTC.
-        last_updated_time: When it was changed last, a `datetime` in UTC.
-        username: Who created it.
-        archived: Whether it is archived.
+        name: Name of the model.
+        description: A description.
+        labels: Keywords for finding the model.
+        metadata: Custom values by key.
+        creation_time: When the model was created, as a `datetime` in UTC.
+        last_updated_time: When the model was last changed, as a `datetime` in UTC.
+        username: Name of the user who created it.
+        archived: Whether the model is archived.
         workspace_id: Id of its workspace.
     """
 
@@ -192,7 +194,7 @@ class Model(_Description):
         return f"Model(id={self.model_id}, name={self.name}, metadata={json.dumps(self.metadata)})"
 
     def register_version(self, checkpoint_uuid: str) -> ModelVersion:
-        """Make a completed checkpoint the next version of the model.
+        """Register a completed checkpoint as the next version of the model.
 
         Args:
             checkpoint_uuid: Id of the checkpoint.
@@ -213,13 +215,13 @@ class Model(_Description):
         """Return a version of the model.
 
         Args:
-            version: Its number; -1 for the latest.
+                version: The version number, or -1 for the latest.
 
-        Returns:
-            The version; None if the latest is asked for and there is none.
+            Returns:
+                The version, or None if the latest is requested and there is none.
 
-        Raises:
-            NotFoundException: There is no version of this number.
+            Raises:
+                NotFoundException: If there is no version with this number.
         """
         if version == -1:
             return next(iter(self.get_versions()), None)
@@ -227,10 +229,10 @@ class Model(_Description):
         return version_from_wire(self._session, answer["modelVersion"])
 
     def get_versions(self, order_by: ModelOrderBy = ModelOrderBy.DESC) -> list[ModelVersion]:
-        """Return all versions of the model, by number.
+        """Return all versions of the model, sorted by number.
 
         Args:
-            order_by: Direction of the sort (default: the latest first).
+                order_by: Sort direction (default: latest first).
         """
         params = {"sortBy": "SORT_BY_VERSION", "orderBy": on_the_wire("order_by", order_by)}
         versions = read_all(self._session, f"{self._path}/versions", "modelVersions", params)
@@ -242,12 +244,12 @@ class Model(_Description):
         self.archived = True
 
     def unarchive(self) -> None:
-        """Let the model be changed again."""
+        """Unarchive the model, so that it can be changed again."""
         self._session.post(f"{self._path}/unarchive")
         self.archived = False
 
     def delete(self) -> None:
-        """Delete the model with its versions. Their checkpoints stay."""
+        """Delete the model and its versions. Their checkpoints are kept."""
         self._session.delete(self._path)
 
     def move_to_workspace(self, workspace_name: str) -> None:
@@ -257,14 +259,14 @@ class Model(_Description):
             workspace_name: Name of the workspace.
 
         Raises:
-            NotFoundException: There is no workspace of this name.
+                NotFoundException: If there is no workspace of this name.
         """
         id = workspace_id(self._session, workspace_name)
         self._session.post(f"{self._path}/move", {"destinationWorkspaceId": id})
         self.workspace_id = id
 
     def to_json(self) -> dict[str, Any]:
-        """Return the attributes as a dict that can be written as JSON; times are RFC 3339 text in UTC."""
+        """Return the attributes as a JSON-serializable dict. Times are RFC 3339 strings in UTC."""
         names = ("name", "description", "metadata", "labels", "username", "archived", "workspace_id")
         times = {name: getattr(self, name) for name in ("creation_time", "last_updated_time")}
         return {
@@ -275,7 +277,7 @@ class Model(_Description):
 
 
 def from_wire(session: Session, answer: dict[str, Any]) -> Model:
-    """A model as the REST API writes it."""
+    """Create a model from its REST representation."""
     return Model(
         session,
         int(answer["id"]),
@@ -296,24 +298,24 @@ def _instant(text: str | None) -> datetime | None:
 
 
 def get(session: Session, name_or_id: str | int) -> Model:
-    """Raises `NotFoundException`."""
+    """Return a model. Raises `NotFoundException`."""
     return from_wire(session, session.get(f"/api/v1/models/{in_path(str(name_or_id))}")["model"])
 
 
 def create(session: Session, body: dict[str, Any]) -> Model:
-    """Make a model; fields that are None are left out."""
+    """Create a model. Fields that are None are omitted."""
     given = {name: value for name, value in body.items() if value is not None}
     return from_wire(session, session.post("/api/v1/models", given)["model"])
 
 
 def find(session: Session, params: dict[str, Any]) -> list[Model]:
-    """All models that fit."""
+    """Return all matching models."""
     given = {name: value for name, value in params.items() if value is not None}
     return [from_wire(session, model) for model in read_all(session, "/api/v1/models", "models", given)]
 
 
 def workspace_id(session: Session, name: str) -> int:
-    """Raises `NotFoundException`."""
+    """Return the id of a workspace. Raises `NotFoundException`."""
     workspaces = read_all(session, "/api/v1/workspaces", "workspaces", {"name": name})
     for workspace in workspaces:
         if workspace["name"] == name:

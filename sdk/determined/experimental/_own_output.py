@@ -1,4 +1,4 @@
-"""What this process prints, shown as before and stored with its trial as well."""
+"""Captures this process's output: it is still printed, and also stored with the trial."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Ship = Callable[[list[dict[str, Any]]], None]
 
 
 class _Tee:
-    """A stream that also hands on whole lines."""
+    """A stream that also passes complete lines to a callback."""
 
     def __init__(self, stream: TextIO, on_line: Callable[[str], None]) -> None:
         self._stream, self._on_line, self._rest = stream, on_line, ""
@@ -26,7 +26,7 @@ class _Tee:
         return written
 
     def finish(self) -> None:
-        """Hand on what is left without an end."""
+        """Pass on the remaining text that has no newline."""
         if self._rest:
             self._on_line(self._rest)
             self._rest = ""
@@ -36,7 +36,7 @@ class _Tee:
 
 
 class OwnOutput:
-    """Takes stdout and stderr over until it is closed. The thread sends a few times a second."""
+    """Captures stdout and stderr until it is closed. A thread sends the lines twice a second."""
 
     EVERY_S = 0.5
 
@@ -52,10 +52,10 @@ class OwnOutput:
         self._thread.start()
 
     def close(self) -> None:
-        """Give the streams back and hand on the rest."""
+        """Restore the streams and send the remaining lines."""
         if self._over.is_set():
             return
-        # Somebody may have put another stream around ours meanwhile, and taken it for theirs.
+        # Other code may have wrapped our stream in the meantime; then leave its wrapper in place.
         for name, tee, before in zip(("stdout", "stderr"), self._tees, self._before, strict=True):
             if getattr(sys, name) is tee:
                 setattr(sys, name, before)

@@ -1,4 +1,4 @@
-"""Which checkpoints are better than others (client spec, section 2)."""
+"""Ranking of checkpoints (client spec, section 2)."""
 
 from __future__ import annotations
 
@@ -10,29 +10,32 @@ from determined.experimental._checkpoint import Checkpoint
 
 
 class Order(NamedTuple):
-    """A validation metric and which way it gets better."""
+    """A validation metric and its direction."""
 
     metric: str
     smaller_is_better: bool
 
 
 def of_searcher(config: dict[str, Any]) -> Order:
-    """What the search itself looks at; raises ValueError if the configuration names no metric."""
+    """Return the searcher metric and its direction.
+
+    Raises ValueError if the configuration names no metric.
+    """
     searcher = config.get("searcher") or {}
     if not searcher.get("metric"):
         raise ValueError(
-            "the experiment's configuration names no searcher metric: give sort_by a metric's name"
+            "the experiment's configuration names no searcher metric: pass a metric name as sort_by"
         )
     return Order(searcher["metric"], bool(searcher.get("smaller_is_better", True)))
 
 
 def best_first(checkpoints: Iterable[Checkpoint], order: Order) -> list[Checkpoint]:
-    """Sorted by the metric; those without it come last. Ties keep their order."""
+    """Sort by the metric. Checkpoints without it come last. Ties keep their order."""
     return sorted(checkpoints, key=lambda checkpoint: _key(checkpoint, order))
 
 
 def best_of_each_trial(checkpoints: Iterable[Checkpoint], order: Order) -> list[Checkpoint]:
-    """The best of each trial, sorted by the metric."""
+    """Return the best checkpoint of each trial, sorted by the metric."""
     best: dict[int | None, Checkpoint] = {}
     for checkpoint in best_first(checkpoints, order):
         best.setdefault(checkpoint.training.trial_id if checkpoint.training else None, checkpoint)

@@ -1,4 +1,4 @@
-"""One batch of a trial class on this machine, for `test_one_batch` and `--local --test-mode`.
+"""Runs one batch of a trial class locally, for `test_one_batch` and `--local --test-mode`.
 
 Client spec, section 4.3.
 """
@@ -20,18 +20,18 @@ _STAND_INS: dict[str, Any] = {
     "entrypoint": "local:Trial",
     "searcher": {"name": "single", "metric": "validation_loss", "max_length": {"batches": 1}},
 }
-"""Fields that a configuration must have on a cluster and that mean nothing here."""
+"""Fields that a configuration requires on a cluster and that have no effect locally."""
 _STORAGE = {"checkpoint_storage": {"type": "shared_fs", "host_path": "/"}}
 
 
 def run(trial_class: type[Any], config: Mapping[str, Any]) -> None:
-    """Train one batch, validate, save a checkpoint, keep nothing; raises whatever goes wrong."""
+    """Train one batch, validate and save a checkpoint, then discard everything. Errors are passed on."""
     from determined.exec import harness
 
     entry = harness.entry_of(trial_class) if isinstance(trial_class, type) else None
     if entry is None:
         bases = ", ".join(f"{module}.{name}" for module, name, _ in harness.TRIALS)
-        raise TypeError(f"{trial_class!r} is no subclass of any of {bases}")
+        raise TypeError(f"{trial_class!r} is not a subclass of any of {bases}")
     completed = whole(config)
     hparams = drawn(completed.get("hyperparameters") or {}, random.Random())
     with _nothing_kept():
@@ -39,7 +39,7 @@ def run(trial_class: type[Any], config: Mapping[str, Any]) -> None:
 
 
 def whole(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The configuration with defaults; raises ValueError naming all fields that are wrong."""
+    """Return the configuration with defaults. Raises ValueError listing all invalid fields."""
     seed = random.randrange(2**31)
     try:
         return expconf.complete({**_STAND_INS, **config}, defaults=[_STORAGE], seed=seed, name="local")
@@ -48,7 +48,7 @@ def whole(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def drawn(space: Mapping[str, Any], rng: random.Random) -> dict[str, Any]:
-    """One value of each hyperparameter."""
+    """Sample one value of each hyperparameter."""
     return {name: _one(value, rng) for name, value in space.items()}
 
 
@@ -70,7 +70,7 @@ def _one(value: Any, rng: random.Random) -> Any:
 
 @contextlib.contextmanager
 def _nothing_kept() -> Iterator[None]:
-    """Have the checkpoint of the test written to a place that goes away."""
+    """Store the test's checkpoint in a temporary directory."""
     before = os.environ.get("XDG_DATA_HOME")
     with tempfile.TemporaryDirectory(prefix="test-one-batch-") as scratch:
         os.environ["XDG_DATA_HOME"] = scratch
@@ -84,7 +84,7 @@ def _nothing_kept() -> Iterator[None]:
 
 
 def environment(config: Mapping[str, Any]) -> EnvContext:
-    """The cluster info that a trial of this complete configuration would be given, here, off cluster."""
+    """Return the environment a trial with this complete configuration would get, with off-cluster values."""
     seed = int(config["reproducibility"]["experiment_seed"])
     return EnvContext(
         master_url="",

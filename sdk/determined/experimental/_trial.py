@@ -1,4 +1,4 @@
-"""A trial as the client sees it (client spec, section 2)."""
+"""A trial in the client (client spec, section 2)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from determined.transport.rest import AnySession, speaking
 
 
 class TrialReference:
-    """A trial. Only its id is known before something is asked; `client.get_trial()` returns it."""
+    """A trial, as returned by `client.get_trial()`. Holds only the id; other data is read on request."""
 
     def __init__(self, trial_id: int, session: AnySession) -> None:
         self._id = trial_id
@@ -45,20 +45,19 @@ class TrialReference:
         stdtypes: list[str] | None = None,
         min_level: LogLevel | str | None = None,
     ) -> Iterator[str]:
-        """Return the lines of the trial's log, read as they are iterated. Each ends in a newline.
+        """Return the lines of the trial's log, read as you iterate. Each line ends in a newline.
 
         Args:
-            follow: Go on until the trial has ended. Excludes `head` and `tail`.
-            head: The first so many lines only. Excludes `tail`.
-            tail: The last so many lines only.
+            follow: Keep reading until the trial has ended. Cannot be combined with `head` or `tail`.
+            head: Return only the first `head` lines. Cannot be combined with `tail`.
+            tail: Return only the last `tail` lines.
             container_ids: Only lines of these containers.
             rank_ids: Only lines of these ranks.
             stdtypes: Only lines of these streams: `stdout`, `stderr`.
-            min_level: Only lines of this level or a graver one: a `LogLevel` or its name, such as
-                `"WARNING"`.
+            min_level: Only lines of at least this level: a `LogLevel` or its name, such as `"WARNING"`.
 
         Raises:
-            ValueError: More than one of `follow`, `head` and `tail` is given, or a number of lines is
+            ValueError: If more than one of `follow`, `head` and `tail` is given, or a number of lines is
                 negative.
 
         Example:
@@ -75,20 +74,21 @@ class TrialReference:
         return self._lines(follow, head, tail, params)
 
     def kill(self) -> None:
-        """End the trial at once. Its experiment goes on."""
+        """End the trial immediately. Its experiment continues."""
         self._session.post(f"/api/v1/trials/{self.id}/kill")
 
     def top_checkpoint(self, sort_by: str | None = None, smaller_is_better: bool | None = None) -> Checkpoint:
         """Return the best checkpoint of the trial.
 
         Args:
-            sort_by: Name of a validation metric, given together with its direction. Default: the metric of
-                the search, in its direction.
-            smaller_is_better: Whether smaller values of `sort_by` are better.
+                sort_by: Name of a validation metric. Give its direction too. Default: the searcher metric, in
+                    its
+                    direction.
+                smaller_is_better: Whether smaller values of `sort_by` are better.
 
-        Raises:
-            AssertionError: Only one of the two is given.
-            ValueError: The trial has no completed checkpoint.
+            Raises:
+                AssertionError: If only one of the two is given.
+                ValueError: If the trial has no completed checkpoint.
         """
         return self.select_checkpoint(best=True, sort_by=sort_by, smaller_is_better=smaller_is_better)
 
@@ -100,14 +100,15 @@ class TrialReference:
         sort_by: str | None = None,
         smaller_is_better: bool | None = None,
     ) -> Checkpoint:
-        """Return one checkpoint of the trial. Exactly one of `latest`, `best` and `uuid` says which.
+        """Return one checkpoint of the trial. Give exactly one of `latest`, `best` and `uuid`.
 
         Args:
-            latest: The one after the most batches.
-            best: The one with the best value of a validation metric.
-            uuid: The one with this id.
-            sort_by: With `best`: name of the metric, given together with its direction. Default: the metric
-                of the search, in its direction.
+            latest: Select the checkpoint with the most batches trained.
+            best: Select the checkpoint with the best value of a validation metric.
+            uuid: Select the checkpoint with this id.
+            sort_by: With `best`, the name of the metric. Give its direction too. Default: the searcher
+                metric,
+                in its direction.
             smaller_is_better: Whether smaller values of `sort_by` are better.
 
         Raises:
@@ -135,15 +136,15 @@ class TrialReference:
     def get_checkpoints(
         self, sort_by: str | CheckpointSortBy | None = None, order_by: CheckpointOrderBy | None = None
     ) -> list[Checkpoint]:
-        """Return all checkpoints of the trial, deleted ones too.
+        """Return all checkpoints of the trial, including deleted ones.
 
         Args:
-            sort_by: What to sort by: a `CheckpointSortBy`, or the name of a validation metric. Default: the
-                metric of the search, the best first.
-            order_by: Direction of the sort; given together with `sort_by`.
+            sort_by: Sort key: a `CheckpointSortBy` or the name of a validation metric. Default: the searcher
+                metric, best first.
+            order_by: Sort direction. Give it together with `sort_by`.
 
         Raises:
-            AssertionError: Only one of the two is given.
+            AssertionError: If only one of the two is given.
         """
         if (sort_by is None) != (order_by is None):
             raise AssertionError("sort_by and order_by are given together or not at all")
@@ -168,9 +169,7 @@ class TrialReference:
         return _metrics.stream_training(self._session, [self.id])
 
     def stream_validation_metrics(self) -> Iterator[_metrics.ValidationMetrics]:
-        """Return the trial's reports of validation metrics, ordered by run and steps, read as they are
-        iterated.
-        """
+        """Return the trial's validation metric reports, ordered by run and steps, read as you iterate."""
         return _metrics.stream_validation(self._session, [self.id])
 
     def _lines(
@@ -203,7 +202,7 @@ class TrialReference:
         return self._checkpoints(states=CheckpointState.COMPLETED.value)
 
     def _ranked(self, checkpoints: list[Checkpoint], order: _ranking.Order | None) -> list[Checkpoint]:
-        """By the metric that is given, else by the searcher's, which every checkpoint of a trial knows."""
+        """Sort by the given metric, or by the searcher metric, which every checkpoint of a trial records."""
         trained = [training.training for training in checkpoints if training.training is not None]
         if order is None and trained:
             order = _ranking.of_searcher(trained[0].experiment_config)

@@ -9,15 +9,15 @@ from determined.transport.rest import AnySession, Session, speaking
 
 
 class User:
-    """A user of the cluster. Changes show in the object once the cluster has made them.
+    """A user of the cluster. Changes appear in the object once the cluster has made them.
 
     Attributes:
         user_id: Id of the user.
-        username: Name to log in with.
+            username: Login name.
         admin: Whether the user is an administrator.
         active: Whether the user may log in.
-        remote: Whether the user logs in by the identity provider.
-        display_name: Name to be shown.
+            remote: Whether the user logs in through the identity provider.
+            display_name: Name shown to others.
         agent_uid: User id on the hosts of agents.
         agent_gid: Group id on the hosts of agents.
         agent_user: User name on the hosts of agents.
@@ -48,7 +48,7 @@ class User:
         return f"User(user_id={self.user_id}, username={self.username!r})"
 
     def rename(self, new_username: str) -> None:
-        """Change the name to log in with.
+        """Change the login name.
 
         Args:
             new_username: The new name.
@@ -56,7 +56,7 @@ class User:
         self._patch({"username": new_username})
 
     def activate(self) -> None:
-        """Let the user log in."""
+        """Allow the user to log in."""
         self._patch({"active": True})
 
     def deactivate(self) -> None:
@@ -64,7 +64,7 @@ class User:
         self._patch({"active": False})
 
     def change_display_name(self, display_name: str) -> None:
-        """Change the name that is shown.
+        """Change the displayed name.
 
         Args:
             display_name: The new name.
@@ -86,7 +86,7 @@ class User:
         agent_user: str | None = None,
         agent_group: str | None = None,
     ) -> None:
-        """Choose who this user is on the hosts of agents. What is left out is not sent.
+        """Set the user's identity on the agents' hosts. Omitted values are not sent.
 
         Args:
             agent_uid: User id.
@@ -108,7 +108,7 @@ class User:
 
 
 def from_wire(session: Session, answer: dict[str, Any]) -> User:
-    """A user as the REST API writes it."""
+    """Create a user from its REST representation."""
     agent = answer.get("agentUserGroup") or {}
     return User(
         int(answer["id"]),
@@ -131,12 +131,12 @@ def by_id(session: Session, user_id: int) -> User:
 
 
 def by_name(session: Session, username: str) -> User:
-    """Raises `NotFoundException`."""
+    """Return a user. Raises `NotFoundException`."""
     return from_wire(session, session.get(f"/api/v1/users/{identity.in_path(username)}/by-username")["user"])
 
 
 def create(session: Session, username: str, admin: bool, password: str | None, remote: bool) -> User:
-    """Make a user, who may log in at once."""
+    """Create a user, who can log in immediately."""
     user = {"username": username, "admin": admin, "active": True, "remote": remote}
     body = {"user": user, "password": identity.hashed(password or ""), "isHashed": True}
     return from_wire(session, session.post("/api/v1/users", body)["user"])

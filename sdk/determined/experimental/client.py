@@ -1,6 +1,6 @@
-"""The cluster as functions: `from determined.experimental import client` (client spec, section 2).
+"""Functions for using a cluster: `from determined.experimental import client` (client spec, section 2).
 
-All functions share one connection per process, made by `login` or at the first use.
+All functions share one connection per process. It is opened by `login` or on first use.
 """
 
 from __future__ import annotations
@@ -114,16 +114,16 @@ def create_experiment(
     """Submit an experiment and activate it.
 
     Args:
-        config: The experiment configuration, as a dict or as the path of a YAML file.
-        model_dir: Directory with the code; files that `.detignore` names are left out.
-        includes: Further files and directories to send along.
+            config: The experiment configuration, as a dict or the path of a YAML file.
+            model_dir: Directory with the code. Files that match `.detignore` are left out.
+            includes: Additional files and directories to send.
 
-    Returns:
-        The experiment, which may not have started yet.
+        Returns:
+            The experiment. It may not have started yet.
 
-    Raises:
-        ValueError: `config` or `model_dir` is of another kind, or cannot be sent.
-        BadRequestException: The cluster refuses the configuration; the message names all faults.
+        Raises:
+            ValueError: If `config` or `model_dir` has the wrong type or cannot be sent.
+            BadRequestException: If the cluster rejects the configuration. The message lists all errors.
 
     Example:
         ```python
@@ -138,7 +138,9 @@ def create_experiment(
 
 @connected
 def get_experiment(experiment_id: int) -> ExperimentReference:
-    """Return an experiment. Nothing is asked yet: a wrong id raises `NotFoundException` at the first use.
+    """Return an experiment without contacting the cluster.
+
+    An unknown id raises `NotFoundException` on first use.
 
     Args:
         experiment_id: Id of the experiment.
@@ -148,7 +150,7 @@ def get_experiment(experiment_id: int) -> ExperimentReference:
 
 @connected
 def get_trial(trial_id: int) -> TrialReference:
-    """Return a trial. Nothing is asked yet: a wrong id raises `NotFoundException` at the first use.
+    """Return a trial without contacting the cluster. An unknown id raises `NotFoundException` on first use.
 
     Args:
         trial_id: Id of the trial.
@@ -164,7 +166,7 @@ def get_checkpoint(uuid: str) -> Checkpoint:
         uuid: Id of the checkpoint.
 
     Raises:
-        NotFoundException: There is none.
+            NotFoundException: If there is no such checkpoint.
 
     Example:
         ```python
@@ -176,7 +178,7 @@ def get_checkpoint(uuid: str) -> Checkpoint:
 
 @connected
 def stream_trials_training_metrics(trial_ids: list[int]) -> Iterator[TrainingMetrics]:
-    """Return the reports of training metrics of some trials, read as they are iterated.
+    """Return the training metric reports of the given trials, read as you iterate.
 
     Args:
         trial_ids: Ids of the trials.
@@ -195,7 +197,7 @@ def stream_trials_training_metrics(trial_ids: list[int]) -> Iterator[TrainingMet
 
 @connected
 def stream_trials_validation_metrics(trial_ids: list[int]) -> Iterator[ValidationMetrics]:
-    """Return the reports of validation metrics of some trials, read as they are iterated.
+    """Return the validation metric reports of the given trials, read as you iterate.
 
     Args:
         trial_ids: Ids of the trials.

@@ -1,4 +1,4 @@
-"""The Core API as functions of a module, on a cluster and outside of one (core API spec, section 15).
+"""The Core API as module-level functions, on a cluster and off it (core API spec, section 15).
 
     from determined.experimental import core_v2
 
@@ -6,8 +6,9 @@
     core_v2.train.report_training_metrics(steps_completed=1, metrics={"loss": 0.5})
     core_v2.close()
 
-In a task of a cluster it is the task's Core API. Elsewhere the script becomes an unmanaged trial: the cluster
-keeps what it reports and prints, and where its checkpoints are, and neither starts nor stops it
+In a task on a cluster, this is the task's Core API. Elsewhere the script becomes an unmanaged trial: the
+cluster
+records its reports, its output and the location of its checkpoints, but neither starts nor stops it
 (docs/unmanaged.md).
 """
 
@@ -37,10 +38,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("determined.core")
 _SEARCHER = {"name": "single", "metric": "unmanaged", "max_length": 100_000_000}
-"""Of a script that does not say how far it means to train."""
+"""Searcher section for a script that does not say how far it trains."""
 
 _BEFORE_INIT: Any = None
-"""What the parts are outside of `init()` and `close()`; scripts use them in between, so types lack it."""
+"""Value of the parts before `init()` and after `close()`. The declared types leave it out on purpose."""
 
 info: _info.ClusterInfo | None = None
 distributed: DistributedContext = _BEFORE_INIT
@@ -54,17 +55,18 @@ _failed = False
 
 @dataclasses.dataclass
 class DefaultConfig:
-    """What the experiment of a script that runs outside of a cluster is like. On a cluster it has no effect.
+    """Describes the experiment of a script that runs off cluster. It has no effect on a cluster.
 
     Attributes:
         name: Name of the experiment.
         hparams: Hyperparameters of the trial, by name.
-        data: Values of your own, shown with the experiment.
-        description: A text for people.
-        labels: Words to find the experiment by.
-        checkpoint_storage: Where to keep checkpoints: a path, a URL such as `s3://bucket/prefix`, or a map as
-            in the configuration.
-        searcher: The section `searcher` of the configuration; it says the metric and how far the script
+        data: Custom values, shown with the experiment.
+        description: A description.
+        labels: Keywords for finding the experiment.
+        checkpoint_storage: Where to store checkpoints: a path, a URL such as `s3://bucket/prefix`, or a
+            mapping
+            as in the configuration.
+        searcher: The `searcher` section of the configuration. It names the metric and how far the script
             trains.
     """
 
@@ -79,15 +81,16 @@ class DefaultConfig:
 
 @dataclasses.dataclass
 class UnmanagedConfig:
-    """Where an experiment is filed, and names under which a later run finds experiment and trial again.
+    """Location of an experiment, and ids by which a later run finds the experiment and trial again.
 
     Attributes:
         workspace: Name of the workspace.
         project: Name of the project.
-        external_experiment_id: A name of your own. A later script with the same one adds to the same
+        external_experiment_id: An id of your choice. A later script with the same id adds to the same
             experiment.
-        external_trial_id: A name of your own. A later script with the same one continues the same trial,
-            whose latest checkpoint is `core_v2.info.latest_checkpoint`.
+        external_trial_id: An id of your choice. A later script with the same id continues the same trial,
+            whose
+            latest checkpoint is `core_v2.info.latest_checkpoint`.
     """
 
     workspace: str | None = None
@@ -106,26 +109,26 @@ def init(
     preempt_mode: PreemptMode = PreemptMode.WorkersAskChief,
     tensorboard_mode: TensorboardMode = TensorboardMode.AUTO,
 ) -> None:
-    """Set `train`, `checkpoint`, `searcher`, `preempt`, `distributed` and `info` of this module, until
-    `close()` or the end of the script.
+    """Set this module's `train`, `checkpoint`, `searcher`, `preempt`, `distributed` and `info`.
 
-    In a task of a cluster they are the task's. Elsewhere the script becomes an unmanaged trial: the cluster
-    records what it reports and prints, and neither starts nor stops it.
+    They stay set until `close()` or the end of the script. In a task on a cluster they are the task's.
+    Elsewhere
+    the script becomes an unmanaged trial: the cluster records its reports and output, but neither starts nor
+    stops it.
 
     Args:
-        defaults: What the experiment is like; needed outside of a cluster.
-        unmanaged: Where it is filed, and names to find it again by.
-        client: The connection to use outside of a cluster; by default the one that `client.login()` would
-            make.
-        distributed: Who this process is among those of the trial; needed with several ranks.
-        checkpoint_storage: Where to keep checkpoints, instead of that of `defaults` or of the experiment.
-        preempt_mode: Which ranks ask whether to leave, and how the others learn the answer.
-        tensorboard_mode: Who stores TensorBoard files; has no effect outside of a cluster.
+        defaults: Describes the experiment. Required off cluster.
+        unmanaged: Location of the experiment, and ids for finding it again.
+        client: The connection to use off cluster. Default: the one that `client.login()` would create.
+        distributed: This process's place among the processes of the trial. Required with several ranks.
+        checkpoint_storage: Where to store checkpoints, overriding `defaults` or the experiment.
+        preempt_mode: Which ranks ask whether to stop, and how the others learn the answer.
+        tensorboard_mode: Who uploads TensorBoard files. Has no effect off cluster.
 
     Raises:
-        RuntimeError: It was called before, without a `close()` since.
-        NotImplementedError: Outside of a cluster `defaults` is missing.
-        MasterNotFoundException: Nobody answers at the address of the master.
+        RuntimeError: If it was called before without a `close()` in between.
+        NotImplementedError: If `defaults` is missing off cluster.
+        MasterNotFoundException: If no master answers at the address.
 
     Example:
         ```python
@@ -159,10 +162,10 @@ def init(
 
 
 def close() -> None:
-    """Wait until everything is stored, and report that the trial is complete. Without `init()` it does
-    nothing.
+    """Wait until everything is stored, and report that the trial is complete.
 
-    A script that ends without it closes by itself: as failed after an exception, else as complete.
+    Does nothing without `init()`. If a script ends without calling it, the trial is closed automatically: as
+    failed after an exception, otherwise as complete.
     """
     _close(None)
 
@@ -171,7 +174,7 @@ def url_reverse_webui_exp_view() -> str:
     """Return the address of the experiment's page in the web UI.
 
     Raises:
-        RuntimeError: `init()` was not called.
+            RuntimeError: If `init()` was not called.
     """
     if info is None:
         raise RuntimeError("call core_v2.init() first")
@@ -188,21 +191,20 @@ def init_context(
     preempt_mode: PreemptMode = PreemptMode.WorkersAskChief,
     tensorboard_mode: TensorboardMode = TensorboardMode.AUTO,
 ) -> core.Context:
-    """Return the same as an object, to be used in a `with`.
+    """Return the Core API as a context object, for use in a `with` statement.
 
     Args:
-        defaults: What the experiment is like; needed outside of a cluster.
-        unmanaged: Where it is filed, and names to find it again by.
-        client: The connection to use outside of a cluster; by default the one that `client.login()` would
-            make.
-        distributed: Who this process is among those of the trial; needed with several ranks.
-        checkpoint_storage: Where to keep checkpoints, instead of that of `defaults` or of the experiment.
-        preempt_mode: Which ranks ask whether to leave, and how the others learn the answer.
-        tensorboard_mode: Who stores TensorBoard files; has no effect outside of a cluster.
+        defaults: Describes the experiment. Required off cluster.
+        unmanaged: Location of the experiment, and ids for finding it again.
+        client: The connection to use off cluster. Default: the one that `client.login()` would create.
+        distributed: This process's place among the processes of the trial. Required with several ranks.
+        checkpoint_storage: Where to store checkpoints, overriding `defaults` or the experiment.
+        preempt_mode: Which ranks ask whether to stop, and how the others learn the answer.
+        tensorboard_mode: Who uploads TensorBoard files. Has no effect off cluster.
 
     Raises:
-        NotImplementedError: Outside of a cluster `defaults` is missing.
-        MasterNotFoundException: Nobody answers at the address of the master.
+        NotImplementedError: If `defaults` is missing off cluster.
+        MasterNotFoundException: If no master answers at the address.
 
     Example:
         ```python
@@ -227,13 +229,13 @@ def init_context(
         context.info = shared
         return context
     session = _signed_in(client)
-    # An outcome: the other ranks wait for it, and must learn of a failure, too.
+    # Broadcast as an outcome, so that ranks waiting for it also learn of a failure.
     outcome = Outcome(lambda: _registered(session, defaults, unmanaged or UnmanagedConfig()))
     return _outside(dist.broadcast(outcome).get(), session, dist, storage, preempt_mode)
 
 
 def _registered(session: Session, defaults: DefaultConfig, unmanaged: UnmanagedConfig) -> _info.ClusterInfo:
-    """The experiment and the trial of this script, made or found, and begun."""
+    """Create or find the experiment and trial of this script, and start the trial."""
     body = {"config": yamlfile.dump(_config(defaults, unmanaged)), "unmanaged": True}
     if unmanaged.external_experiment_id:
         name = quote(unmanaged.external_experiment_id, safe="")
@@ -308,7 +310,7 @@ def _told(
 
 
 class _Outside(core.Context):
-    """Says at its end how the trial ended."""
+    """Reports at its end how the trial ended."""
 
     _output: OwnOutput | None = None
 
@@ -371,7 +373,9 @@ def _close(error: BaseException | None) -> None:
 
 
 def _watch_for_failure() -> None:
-    """Notes an exception that ends the script, which `atexit` cannot see: the trial is not complete then."""
+    """Record an exception that ends the script, which `atexit` cannot see, so the trial is reported as
+    failed.
+    """
     before = sys.excepthook
 
     def hook(kind: Any, error: Any, trace: Any) -> None:
