@@ -1,4 +1,4 @@
-"""Python access to the cluster: the functions of `client` or a `Determined` object (client spec, section
+"""Python client: the functions of `client`, or a `Determined` object (client spec, section 2)."""
 2).
 """
 

@@ -373,9 +373,7 @@ def _close(error: BaseException | None) -> None:
 
 
 def _watch_for_failure() -> None:
-    """Record an exception that ends the script, which `atexit` cannot see, so the trial is reported as
-    failed.
-    """
+    """Record an exception that ends the script, which `atexit` cannot see: the trial has then failed."""
     before = sys.excepthook
 
     def hook(kind: Any, error: Any, trace: Any) -> None:

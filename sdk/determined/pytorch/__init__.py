@@ -1,4 +1,4 @@
-"""Training of PyTorch models that can be stopped, continued, searched over and spread (Trainer spec)."""
+"""Training of PyTorch models: resumable, distributed, and with hyperparameter search (Trainer spec)."""
 
 from determined._training.reducer import Reducer
 from determined._training.units import Batch, Epoch, TrainUnit

@@ -1,4 +1,4 @@
-"""Callbacks: methods of a script that are called while it trains (Trainer spec, section 8)."""
+"""Callbacks: user methods called during training (Trainer spec, section 8)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ logger = logging.getLogger("determined.pytorch")
 
 
 class PyTorchCallback:
-    """Called at events of the training. Override the methods you need; return it from `build_callbacks()`.
+    """Hooks called during training. Override the methods you need, and return it from `build_callbacks()`.
 
-    Every rank calls every method unless it says otherwise. Methods that are not overridden cost nothing.
+    Unless stated otherwise, every method is called on every rank. Methods you do not override cost nothing.
 
     Example:
         ```python
@@ -31,20 +31,21 @@ class PyTorchCallback:
         """Called when `fit()` begins, before data loaders are built.
 
         Args:
-            first_batch_idx: Index of the first batch that will be trained: how many batches were trained
-                before.
-            checkpoint_uuid: The checkpoint that is about to be loaded; None if there is none.
+                first_batch_idx: Index of the first batch that will be trained, which is the number of batches
+                    trained
+                    before.
+                checkpoint_uuid: Id of the checkpoint that is about to be loaded, or None.
         """
 
     def on_checkpoint_load_start(self, checkpoint: dict[str, Any]) -> None:
-        """Called when a checkpoint has been read, before anything is restored from it.
+        """Called after a checkpoint has been read and before anything is restored from it.
 
         Args:
-            checkpoint: The content of `state_dict.pth`; changes made in place are what is restored.
+            checkpoint: The content of `state_dict.pth`. Changes made in place are restored.
         """
 
     def on_training_start(self) -> None:
-        """Called once the data loaders and any checkpoint are loaded, before the first batch."""
+        """Called after the data loaders and any checkpoint are loaded, before the first batch."""
 
     def on_training_epoch_start(self, epoch_idx: int) -> None:
         """Called before the first batch of an epoch.
@@ -54,7 +55,7 @@ class PyTorchCallback:
         """
 
     def on_training_epoch_end(self, epoch_idx: int) -> None:
-        """Called after the last batch of an epoch, when learning rate schedulers have stepped.
+        """Called after the last batch of an epoch, after the learning rate schedulers have stepped.
 
         Args:
             epoch_idx: Index of the epoch that has ended.
@@ -63,18 +64,19 @@ class PyTorchCallback:
     def on_training_workload_end(
         self, avg_metrics: dict[str, Any], batch_metrics: list[dict[str, Any]]
     ) -> None:
-        """Called when a window of batches is trained and its metrics are reported.
+        """Called after a window of batches has been trained and its metrics are reported.
 
         A window ends at the next report, validation or checkpoint.
 
         Args:
-            avg_metrics: Mean over the batches of the window and over all ranks, by the name of the metric,
-                and the metrics of reducers.
+            avg_metrics: Mean over the batches of the window and all ranks, by metric name, plus the metrics
+                of
+                reducers.
             batch_metrics: Mean over all ranks for each batch of the window, in order.
         """
 
     def on_validation_start(self) -> None:
-        """Called before a validation, when models are in evaluation mode."""
+        """Called before a validation, after models were put into evaluation mode."""
 
     def on_validation_epoch_start(self) -> None:
         """Called before the first `evaluate_batch()`. Not called for `evaluate_full_dataset()`."""
@@ -83,36 +85,37 @@ class PyTorchCallback:
         """Called after the last `evaluate_batch()`. Not called for `evaluate_full_dataset()`.
 
         Args:
-            outputs: What `evaluate_batch()` returned for each batch of this rank, with arrays instead of
-                tensors.
+                outputs: The return value of `evaluate_batch()` for each batch of this rank, with tensors
+                    converted
+                    to arrays.
         """
 
     def on_validation_end(self, metrics: dict[str, Any]) -> None:
-        """Called when a validation is over, before its metrics are reported.
+        """Called after a validation, before its metrics are reported.
 
         Args:
-            metrics: Reduced over all batches and ranks, by the name of the metric; the same on every rank.
+            metrics: Metrics by name, reduced over all batches and ranks; the same on every rank.
         """
 
     def on_checkpoint_save_start(self, checkpoint: dict[str, Any]) -> None:
         """Called on the chief before a checkpoint is written.
 
         Args:
-            checkpoint: The content of `state_dict.pth` to be; changes made in place are stored.
+                checkpoint: The future content of `state_dict.pth`. Changes made in place are stored.
         """
 
     def on_checkpoint_end(self, checkpoint_dir: str) -> None:
-        """Deprecated: override `on_checkpoint_write_end`, which is called at the same moment.
+        """Deprecated: override `on_checkpoint_write_end`, which is called at the same time.
 
         Args:
-            checkpoint_dir: The folder with the files of the checkpoint.
+            checkpoint_dir: The directory with the files of the checkpoint.
         """
 
     def on_checkpoint_write_end(self, checkpoint_dir: str) -> None:
-        """Called on the chief when all files of a checkpoint are written, before they are uploaded.
+        """Called on the chief after all files of a checkpoint are written, before they are uploaded.
 
         Args:
-            checkpoint_dir: The folder; files that are added to it become part of the checkpoint.
+                checkpoint_dir: The directory. Files added to it become part of the checkpoint.
         """
 
     def on_checkpoint_upload_end(self, uuid: str) -> None:

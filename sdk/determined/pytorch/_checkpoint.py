@@ -1,4 +1,4 @@
-"""The content of a trial's checkpoint, written and read (Trainer spec, sections 12 and 13)."""
+"""Writes and reads the content of a trial's checkpoint (Trainer spec, sections 12 and 13)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from determined.pytorch._context import PyTorchTrialContext
 logger = logging.getLogger("determined.pytorch")
 STATE, TRIAL_STATE, LOAD_DATA = "state_dict.pth", "trial_state.pkl", "load_data.json"
 RESUME = "resume.pth"
-"""Not in 0.25: what each rank needs to resume exactly."""
+"""State that each rank needs for an exact resume. Determined 0.25 does not have this file."""
 _OLD_STATES = ("determined/state_dict.pth", "pedl/state_dict.pth", "checkpoint.pt")
 
 
 class StoredCheckpoint(msgspec.Struct, frozen=True):
-    """A checkpoint, read and not applied."""
+    """A checkpoint that was read but not yet applied."""
 
     state: dict[str, Any]
     counters: dict[str, Any]
@@ -33,7 +33,7 @@ class StoredCheckpoint(msgspec.Struct, frozen=True):
 
 
 def metadata(steps: int) -> dict[str, Any]:
-    """What the registry knows of the checkpoint."""
+    """Return the metadata for the registry."""
     return {
         "determined_version": __version__,
         "steps_completed": steps,
@@ -46,7 +46,7 @@ def metadata(steps: int) -> dict[str, Any]:
 
 
 def state_of(context: PyTorchTrialContext, callbacks: dict[str, Any]) -> dict[str, Any]:
-    """State of models, optimizers, schedulers, callbacks and random generators, on this rank."""
+    """Return the state of models, optimizers, schedulers, callbacks and random generators on this rank."""
     state: dict[str, Any] = {
         "models_state_dict": [_bare(model).state_dict() for model in context.models],
         "optimizers_state_dict": [optimizer.state_dict() for optimizer in context.optimizers],
@@ -60,7 +60,7 @@ def state_of(context: PyTorchTrialContext, callbacks: dict[str, Any]) -> dict[st
 
 
 def rng_state() -> dict[str, Any]:
-    """States of all random generators of this process."""
+    """Return the states of all random generators of this process."""
     streams: dict[str, Any] = {
         "cpu_rng_state": torch.random.get_rng_state(),
         "np_rng_state": np.random.get_state(),
@@ -72,7 +72,7 @@ def rng_state() -> dict[str, Any]:
 
 
 def pending_gradients(context: PyTorchTrialContext) -> list[list[torch.Tensor | None]]:
-    """Gradients of a group that is not complete: they are of this rank alone."""
+    """Return the gradients of an incomplete aggregation group, which only this rank has."""
     if context._stepping.ends_group:
         return []
     return [
@@ -88,7 +88,7 @@ def write(
     resume: dict[str, Any],
     load_data: dict[str, Any],
 ) -> None:
-    """The files of a checkpoint but for its code."""
+    """Write the files of a checkpoint, except its code."""
     torch.save(state, folder / STATE)
     torch.save(resume, folder / RESUME)
     (folder / TRIAL_STATE).write_bytes(pickle.dumps(msgspec.to_builtins(counters)))
@@ -106,7 +106,7 @@ def _bare(model: torch.nn.Module) -> torch.nn.Module:
 
 
 def read(folder: pathlib.Path, device: torch.device) -> StoredCheckpoint:
-    """Read a checkpoint of our own storage, whose pickles are trusted; also those of older layouts."""
+    """Read a checkpoint from our own storage, including older layouts. Its pickles are trusted."""
     path = next((folder / name for name in (STATE, *_OLD_STATES) if (folder / name).exists()), None)
     if path is None:
         raise RuntimeError(f"{folder} holds no checkpoint of a PyTorchTrial: {STATE} is missing")
@@ -120,7 +120,7 @@ def read(folder: pathlib.Path, device: torch.device) -> StoredCheckpoint:
 
 
 def read_counters(folder: pathlib.Path) -> dict[str, Any]:
-    """`trial_state.pkl`, or what was there before it."""
+    """Read `trial_state.pkl`, or its predecessor."""
     for name in (TRIAL_STATE, "workload_sequencer.pkl"):
         path = folder / name
         if path.exists():
@@ -148,7 +148,7 @@ def _modern(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def load_models(models: list[Any], states: list[dict[str, Any]]) -> None:
-    """Give models their weights; RuntimeError when they do not fit."""
+    """Load the weights into the models. Raises RuntimeError if they do not match."""
     if len(models) != len(states):
         raise RuntimeError(f"the checkpoint holds {len(states)} models, the trial wraps {len(models)}")
     for model, state in zip(models, states, strict=True):
@@ -156,14 +156,14 @@ def load_models(models: list[Any], states: list[dict[str, Any]]) -> None:
 
 
 def _without_prefix(state: dict[str, Any]) -> dict[str, Any]:
-    """As of a model that no DDP is around."""
+    """Remove the name prefix that DDP adds."""
     if state and all(name.startswith("module.") for name in state):
         return {name.removeprefix("module."): value for name, value in state.items()}
     return state
 
 
 def apply(context: PyTorchTrialContext, checkpoint: StoredCheckpoint) -> None:
-    """Restore everything but callbacks and counters."""
+    """Restore everything except callbacks and counters."""
     state = checkpoint.state
     load_models(context.models, state["models_state_dict"])
     for name, parts in (
@@ -190,7 +190,7 @@ def _load_scaler(context: PyTorchTrialContext, state: dict[str, Any]) -> None:
 
 
 def _mine(context: PyTorchTrialContext, parts: list[Any] | None) -> Any:
-    """What this rank wrote, if as many ranks did as there are now."""
+    """Return the part that this rank wrote, if the number of ranks is unchanged."""
     distributed = context.distributed
     return parts[distributed.rank] if parts and len(parts) == distributed.size else None
 
@@ -217,7 +217,7 @@ def _load_random_state(context: PyTorchTrialContext, checkpoint: StoredCheckpoin
 
 
 def restore_rng_state(saved: dict[str, Any]) -> None:
-    """Restore the random generators from a checkpoint."""
+    """Restore the states of the random generators."""
     torch.random.set_rng_state(saved["cpu_rng_state"])
     np.random.set_state(saved["np_rng_state"])
     random.setstate(saved["random_rng_state"])

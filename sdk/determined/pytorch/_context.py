@@ -1,4 +1,4 @@
-"""What a PyTorchTrial works with (Trainer spec, section 3)."""
+"""The context that a PyTorchTrial uses (Trainer spec, section 3)."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ Scaler = TypeVar("Scaler")
 
 
 class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContext):
-    """Wraps models, optimizers, schedulers and reducers, steps them, and knows hyperparameters and progress.
+    """Wraps and steps models, optimizers, schedulers and reducers. Provides hyperparameters and progress.
 
     Attributes:
-        distributed: The ranks of the trial, a `determined.core.DistributedContext`.
-        device: Where this rank trains: its GPU, else the CPU.
+        distributed: The ranks of the trial, as a `determined.core.DistributedContext`.
+        device: The device this rank trains on: its GPU, or else the CPU.
         models: Wrapped models, in the order of wrapping.
         optimizers: Wrapped optimizers, in the order of wrapping.
         lr_schedulers: Wrapped schedulers as `LRScheduler`, in the order of wrapping.
-        experimental: Switches: `use_amp()`, `disable_auto_to_device()` and
+        experimental: Options: `use_amp()`, `disable_auto_to_device()` and
             `disable_dataset_reproducibility_checks()`.
 
     Example:
@@ -64,15 +64,15 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContex
         replicated: bool = False,
         enable_tensorboard_logging: bool = True,
     ) -> None:
-        """Made by `pytorch.init()`.
+        """Constructed by `pytorch.init()`.
 
         Args:
-            core_context: What reports metrics and stores checkpoints.
+            core_context: Reports metrics and stores checkpoints.
             settings: Hyperparameters, configuration and ids.
-            device: Where this rank trains.
-            aggregation_frequency: Batches whose gradients are added up for one step of an optimizer.
-            average_aggregated_gradients: Whether these gradients are divided by their number.
-            steps_completed: Batches that were trained before this process.
+            device: The device this rank trains on.
+            aggregation_frequency: Number of batches whose gradients are accumulated for one optimizer step.
+            average_aggregated_gradients: Whether accumulated gradients are divided by the number of batches.
+            steps_completed: Number of batches trained before this process started.
             replicated: Whether several ranks train the same model.
             enable_tensorboard_logging: Whether metrics are written as TensorBoard events.
         """
@@ -99,13 +99,14 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContex
     # -- wrapping
 
     def wrap_model(self, model: nn.Module) -> nn.Module:
-        """Move a model to the device, and average its gradients over ranks if there are several.
+        """Move a model to the device. With several ranks, average its gradients over them.
 
-        Call it in `__init__`, before an optimizer is made from the model's parameters. Weights are part of
+        Call it in `__init__`, before creating an optimizer from the model's parameters. The weights become
+        part of
         checkpoints.
 
         Args:
-            model: The model, with its initial weights.
+            model: The model with its initial weights.
 
         Returns:
             The model to use from now on: the same, or a `DistributedDataParallel` around it.
@@ -131,21 +132,23 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContex
         fp16_compression: bool | None = None,
         average_aggregated_gradients: bool | None = None,
     ) -> Optimizer:
-        """Register an optimizer, whose state becomes part of checkpoints.
+        """Register an optimizer. Its state becomes part of checkpoints.
 
         Args:
             optimizer: An optimizer of parameters of wrapped models.
-            backward_passes_per_step: Was for Horovod; has no effect. Gradients are added up over batches by
-                `aggregation_frequency`.
-            fp16_compression: Was for Horovod; has no effect.
-            average_aggregated_gradients: Whether gradients that are added up over several batches are divided
-                by their number; by default as the context was made, which is true unless configured.
+            backward_passes_per_step: A Horovod option without effect. Use `aggregation_frequency` to
+                accumulate
+                gradients over batches.
+            fp16_compression: A Horovod option without effect.
+            average_aggregated_gradients: Whether gradients accumulated over several batches are divided by
+                their
+                number. Default: the setting of the context, which is true unless configured.
 
         Returns:
             The same optimizer.
 
         Raises:
-            InvalidExperimentException: `backward_passes_per_step` is below 1.
+            InvalidExperimentException: If `backward_passes_per_step` is below 1.
         """
         if backward_passes_per_step < 1:
             raise InvalidExperimentException(
@@ -159,19 +162,20 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContex
     def wrap_lr_scheduler(
         self, lr_scheduler: Scheduler, step_mode: LRScheduler.StepMode, frequency: int = 1
     ) -> Scheduler:
-        """Have the training loop step a learning rate scheduler, whose state becomes part of checkpoints.
+        """Let the training loop step a learning rate scheduler. Its state becomes part of checkpoints.
 
         Args:
-            lr_scheduler: A scheduler of an optimizer that was wrapped before.
-            step_mode: When to step: every batch, every epoch, every step of the optimizer, or by hand.
-            frequency: Step only every so many of these.
+            lr_scheduler: A scheduler of a wrapped optimizer.
+            step_mode: When to step: every batch, every epoch, every optimizer step, or manually.
+            frequency: Step only on every this many of these.
 
         Returns:
             The same scheduler.
 
         Raises:
-            InvalidExperimentException: Its optimizer was not wrapped; or it is a `ReduceLROnPlateau`, which
-                needs a metric to step with, and `step_mode` is not `MANUAL_STEP`.
+            InvalidExperimentException: If its optimizer was not wrapped, or if it is a `ReduceLROnPlateau`,
+                which
+                needs a metric, and `step_mode` is not `MANUAL_STEP`.
 
         Example:
             ```python
@@ -191,12 +195,12 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContex
         return lr_scheduler
 
     def autocast_forward_pass(self, to_wrap: Module) -> Module:
-        """Have a model's forward pass run under `torch.autocast`, and return its outputs in full precision.
+        """Run a model's forward pass under `torch.autocast` and return its outputs in full precision.
 
-        For scripts that scale gradients themselves; `context.experimental.use_amp()` does all of it.
+        For scripts that scale gradients themselves; `context.experimental.use_amp()` does everything.
 
         Args:
-            to_wrap: The model; its `forward` is replaced.
+            to_wrap: The model. Its `forward` is replaced.
 
         Returns:
             The same model.
@@ -205,16 +209,16 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContex
         return to_wrap
 
     def wrap_scaler(self, scaler: Scaler) -> Scaler:
-        """Store the state of your own gradient scaler in checkpoints. The script scales, steps and updates.
+        """Store the state of your own gradient scaler in checkpoints. Your script scales, steps and updates.
 
         Args:
-            scaler: A `torch.amp.GradScaler`; pass it to `step_optimizer()` as well.
+            scaler: A `torch.amp.GradScaler`. Also pass it to `step_optimizer()`.
 
         Returns:
             The same scaler.
 
         Raises:
-            InvalidExperimentException: A model was wrapped before, or there is a scaler already.
+            InvalidExperimentException: If a model was already wrapped, or there already is a scaler.
         """
         self._use_scaler(scaler)
         return scaler
@@ -248,30 +252,31 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContex
         min_loss_scale: float | None = None,
         max_loss_scale: float = 2.0**24,
     ) -> Any:
-        """Refuse: Apex is not supported. `context.experimental.use_amp()` trains in mixed precision by
-        torch's own means.
+        """Always fails if enabled: Apex is not supported.
+
+        `context.experimental.use_amp()` trains in mixed precision with torch's own means.
 
         Args:
-            models: Returned as they are where `enabled` is false.
-            optimizers: Returned as they are where `enabled` is false.
+            models: Returned unchanged if `enabled` is false.
+            optimizers: Returned unchanged if `enabled` is false.
             enabled: False to do nothing.
-            opt_level: Was for Apex.
-            cast_model_type: Was for Apex.
-            patch_torch_functions: Was for Apex.
-            keep_batchnorm_fp32: Was for Apex.
-            master_weights: Was for Apex.
-            loss_scale: Was for Apex.
-            cast_model_outputs: Was for Apex.
-            num_losses: Was for Apex.
-            verbosity: Was for Apex.
-            min_loss_scale: Was for Apex.
-            max_loss_scale: Was for Apex.
+            opt_level: Ignored Apex option.
+            cast_model_type: Ignored Apex option.
+            patch_torch_functions: Ignored Apex option.
+            keep_batchnorm_fp32: Ignored Apex option.
+            master_weights: Ignored Apex option.
+            loss_scale: Ignored Apex option.
+            cast_model_outputs: Ignored Apex option.
+            num_losses: Ignored Apex option.
+            verbosity: Ignored Apex option.
+            min_loss_scale: Ignored Apex option.
+            max_loss_scale: Ignored Apex option.
 
         Returns:
-            `(models, optimizers)` where `enabled` is false.
+            `(models, optimizers)` if `enabled` is false.
 
         Raises:
-            InvalidExperimentException: `enabled` is true.
+            InvalidExperimentException: If `enabled` is true.
         """
         if not enabled:
             return models, optimizers
@@ -288,16 +293,18 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContex
         retain_graph: bool = False,
         create_graph: bool = False,
     ) -> None:
-        """Compute the gradients of a loss, scaled for mixed precision and averaged over ranks where that is
-        due.
+        """Compute the gradients of a loss.
 
-        With gradient aggregation ranks exchange gradients on the last batch of a group only.
+        Scales them for mixed precision and averages them over ranks if needed.
+
+        With gradient aggregation, ranks exchange gradients only on the last batch of a group.
 
         Args:
-            loss: A tensor of one element, usually the mean over the records of the batch.
-            gradient: As for `torch.Tensor.backward`, for a loss with more elements; of the shape of `loss`.
+            loss: A tensor with one element, usually the mean over the records of the batch.
+            gradient: As for `torch.Tensor.backward`, for a loss with several elements; has the shape of
+                `loss`.
             retain_graph: As for `torch.Tensor.backward`: keep the graph for a second call.
-            create_graph: As for `torch.Tensor.backward`: have a graph of the derivative, too.
+            create_graph: As for `torch.Tensor.backward`: also build a graph of the derivative.
         """
         self._stepping.backward(loss, gradient, retain_graph, create_graph)
 
@@ -308,17 +315,19 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContex
         auto_zero_grads: bool = True,
         scaler: Any = None,
     ) -> None:
-        """Step an optimizer, if enough batches have been added up; call it once per batch and optimizer.
+        """Step an optimizer once enough batches are accumulated. Call it once per batch and optimizer.
 
         Args:
             optimizer: A wrapped optimizer.
-            clip_grads: Called with the list of the optimizer's parameters right before the step, when
-                gradients are averaged and unscaled.
-            auto_zero_grads: Whether to set gradients to zero after the step.
-            scaler: Your own gradient scaler to step with; needed with `wrap_scaler()`.
+            clip_grads: Called with the list of the optimizer's parameters right before the step, after
+                gradients
+                are averaged and unscaled.
+            auto_zero_grads: Whether to zero the gradients after the step.
+            scaler: Your own gradient scaler to step with. Required with `wrap_scaler()`.
 
         Raises:
-            InvalidExperimentException: `auto_zero_grads` is false and gradients are added up over batches.
+            InvalidExperimentException: If `auto_zero_grads` is false while gradients are accumulated over
+                batches.
 
         Example:
             ```python
@@ -338,25 +347,26 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContex
         return self._stepping.batch_idx
 
     def to_device(self, data: TorchData) -> Any:
-        """Return a batch on the device of this rank. Batches of data loaders are moved without it.
+        """Return a batch moved to this rank's device. Data loader batches are moved automatically.
 
         Args:
-            data: A tensor, a NumPy array, or lists, tuples and dicts of them, nested as you like. What cannot
-                be moved stays, with one warning for each type.
+            data: A tensor, a NumPy array, or arbitrarily nested lists, tuples and dicts of them. Other values
+                are
+                returned unchanged, with one warning per type.
         """
         return to_device(data, self.device, self._warned_types)
 
     # -- TensorBoard and profiling
 
     def get_tensorboard_path(self) -> pathlib.Path:
-        """Return the directory for TensorBoard event files of this process."""
+        """Return the directory for this process's TensorBoard event files."""
         return self._events.path
 
     def get_tensorboard_writer(self) -> SummaryWriter:
-        """Return the `SummaryWriter` of this process; every call returns the same one.
+        """Return the `SummaryWriter` of this process. Every call returns the same one.
 
         Raises:
-            ImportError: TensorBoard is not installed.
+                ImportError: If TensorBoard is not installed.
 
         Example:
             ```python
@@ -366,7 +376,7 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContex
         return self._events.writer()
 
     def set_enable_tensorboard_logging(self, enable_tensorboard_logging: bool) -> None:
-        """Choose whether reported metrics are written as TensorBoard events, and event files stored.
+        """Choose whether reported metrics are written as TensorBoard events and event files are stored.
 
         Args:
             enable_tensorboard_logging: False to do neither.
@@ -374,16 +384,17 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContex
         self._events.enabled = enable_tensorboard_logging
 
     def get_enable_tensorboard_logging(self) -> bool:
-        """Return whether reported metrics are written as TensorBoard events, and event files stored."""
+        """Return whether reported metrics are written as TensorBoard events and event files are stored."""
         return self._events.enabled
 
     def set_profiler(self, *args: Any, **kwargs: Any) -> None:
-        """Trace batches with `torch.profiler.profile`. The traces are stored with the event files of the
-        trial.
+        """Trace batches with `torch.profiler.profile`. The traces are stored with the trial's event files.
 
         Args:
-            *args: Passed on to `torch.profiler.profile`.
-            **kwargs: Passed on; all but `on_trace_ready`, which is set to write where event files belong.
+            *args: Passed to `torch.profiler.profile`.
+            **kwargs: Passed to `torch.profiler.profile`, except `on_trace_ready`, which is set to write to
+                the event
+                file directory.
 
         Example:
             ```python

@@ -1,4 +1,4 @@
-"""Batches of any shape: their length and their device (Trainer spec, section 5)."""
+"""Length and device of arbitrarily structured batches (Trainer spec, section 5)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 logger = logging.getLogger("determined.pytorch")
 
 TorchData = dict[str, torch.Tensor] | Sequence[torch.Tensor] | torch.Tensor
-"""What a loader gives: a tensor, several of them in order, or by name."""
+"""A batch: a tensor, or several tensors in order or by name."""
 
 
 def data_length(data: Any) -> int:
@@ -22,8 +22,8 @@ def data_length(data: Any) -> int:
         data: A tensor, an array, or lists, tuples and dicts of them.
 
     Raises:
-        ValueError: A container is empty.
-        TypeError: The batch is of another type.
+            ValueError: If a container is empty.
+            TypeError: If the batch has another type.
     """
     if isinstance(data, np.ndarray | torch.Tensor):
         return len(data)
@@ -35,14 +35,14 @@ def data_length(data: Any) -> int:
 
 
 def to_device(data: Any, device: torch.device, warned_types: set[type] | None = None) -> Any:
-    """Return a batch on a device.
+    """Return a batch moved to a device.
 
     Args:
-        data: A tensor, a NumPy array, or lists, tuples and dicts of them, nested as you like. Anything else
-            with a method `to` is asked to move itself; what cannot be moved stays, with a warning.
-        device: The device to move to.
-        warned_types: Types that were warned about before; new ones are added. Without it there is a warning
-            at every call.
+        data: A tensor, a NumPy array, or arbitrarily nested lists, tuples and dicts of them. For other
+            objects
+            `to` is called if they have it; the rest is returned unchanged, with a warning.
+        device: The target device.
+        warned_types: Types already warned about; new ones are added. If None, every call warns.
     """
     if isinstance(data, torch.Tensor):
         return data if data.device == device else data.to(device, non_blocking=True)
@@ -52,7 +52,7 @@ def to_device(data: Any, device: torch.device, warned_types: set[type] | None = 
         return [to_device(value, device, warned_types) for value in data]
     if isinstance(data, tuple):
         moved = [to_device(value, device, warned_types) for value in data]
-        # A named tuple takes its fields one by one.
+        # A named tuple takes its fields as separate arguments.
         return type(data)(*moved) if hasattr(data, "_fields") else tuple(moved)
     if isinstance(data, np.ndarray) and data.dtype.kind in "fciub":
         return torch.from_numpy(data).to(device)

@@ -1,4 +1,4 @@
-"""Switches of a trial (Trainer spec, section 3.5)."""
+"""Options of a trial (Trainer spec, section 3.5)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class PyTorchExperimentalContext:
-    """Switches of a trial: `context.experimental`. Use them in the `__init__` of the trial."""
+    """Options of a trial: `context.experimental`. Use them in the trial's `__init__`."""
 
     def __init__(self, parent: PyTorchTrialContext) -> None:
         self._parent = parent
@@ -19,27 +19,29 @@ class PyTorchExperimentalContext:
         self._any_loader = False
 
     def disable_dataset_reproducibility_checks(self) -> None:
-        """Accept a data loader that is no `determined.pytorch.DataLoader`, and use it as it is.
+        """Accept a data loader that is not a `determined.pytorch.DataLoader`, and use it unchanged.
 
-        It is begun again whenever it ends, but neither shared out among ranks nor continued at the right
-        batch after a pause: that is up to the script.
+        It is restarted whenever it ends, but it is neither sharded among ranks nor continued at the right
+        batch
+        after a pause. The script must take care of that.
         """
         self._any_loader = True
 
     def disable_auto_to_device(self) -> None:
-        """Leave batches where the loader put them; the script moves them, for example with
-        `context.to_device()`.
+        """Do not move batches to the device.
+
+        The script moves them, for example with `context.to_device()`.
         """
         self._auto_to_device = False
 
     def use_amp(self) -> None:
-        """Train in mixed precision (`torch.autocast` and a gradient scaler) without a further change to the
+        """Train in mixed precision (`torch.autocast` and a gradient scaler) without other changes to the
         script.
 
-        On a CPU it has no effect. Call it before the first `wrap_model()`.
+        It has no effect on a CPU. Call it before the first `wrap_model()`.
 
         Raises:
-            InvalidExperimentException: A model was wrapped before, or there is a gradient scaler already.
+            InvalidExperimentException: If a model was already wrapped, or there already is a gradient scaler.
         """
         on_gpu = self._parent.device.type == "cuda"
         self._parent._automate_scaling(torch.amp.GradScaler(self._parent.device.type, enabled=on_gpu))

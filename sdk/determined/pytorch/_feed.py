@@ -1,4 +1,4 @@
-"""Batches for the loop: from any loader, from any batch on (Trainer spec, sections 5 and 13)."""
+"""Feeds batches to the loop from any loader, starting at any batch (Trainer spec, sections 5 and 13)."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from determined.pytorch._trial import PyTorchTrial, evaluates_batches
 
 
 class Feed:
-    """The training data of this rank, without an end."""
+    """This rank's training data, repeated indefinitely."""
 
     def __init__(self, loader: Any, context: PyTorchTrialContext) -> None:
-        """RuntimeError for a loader that cannot be continued, unless the script said that it may be used."""
+        """Raise RuntimeError if the loader cannot be resumed, unless the script disabled that check."""
         _check(loader, context, "build_training_data_loader")
         self._loader = loader
         self._distributed = context.distributed
         own = self._length()
         self.epoch_length: float = self._distributed.broadcast(own)
-        """Batches of a pass on the chief; infinite where that is not known."""
+        """Number of batches in a pass on the chief; infinite if unknown."""
 
     def _length(self) -> float:
         try:
@@ -33,7 +33,7 @@ class Feed:
         return float(length) if length else math.inf
 
     def start(self, skip: int, seed: int) -> Iterator[Any]:
-        """Batches from number `skip` on; RuntimeError when there is none at all."""
+        """Yield batches starting at number `skip`. Raises RuntimeError if there are none."""
         if isinstance(self._loader, DataLoader):
             self._loader.reseed(seed)
             place = {"num_replicas": self._distributed.size, "rank": self._distributed.rank}
@@ -42,7 +42,7 @@ class Feed:
 
 
 def again_and_again(loader: Any) -> Iterator[Any]:
-    """The batches of one pass after the other, without an end; RuntimeError when there is none at all."""
+    """Yield the batches of repeated passes indefinitely. Raises RuntimeError if a pass is empty."""
     while True:
         empty = True
         for batch in loader:
@@ -53,7 +53,7 @@ def again_and_again(loader: Any) -> Iterator[Any]:
 
 
 class Passes:
-    """The validation data: one pass each time it is iterated."""
+    """The validation data. Each iteration is one pass."""
 
     def __init__(self, loader: Any, trial: PyTorchTrial, context: PyTorchTrialContext) -> None:
         _check(loader, context, "build_validation_data_loader")
@@ -65,7 +65,7 @@ class Passes:
         return iter(self.whole())
 
     def whole(self) -> Any:
-        """The loader of a pass: this rank's share, or everything for `evaluate_full_dataset`."""
+        """Return a loader for one pass: this rank's share, or all data for `evaluate_full_dataset`."""
         if not isinstance(self._loader, DataLoader):
             return self._loader
         distributed = self._context.distributed

@@ -30,24 +30,26 @@ def init(
     aggregation_frequency: int = 1,
     enable_tensorboard_logging: bool = True,
 ) -> Iterator[PyTorchTrialContext]:
-    """Give the context that a `PyTorchTrial` and its `Trainer` are made with. Everything, `fit()` included,
-    happens inside the `with`. The same script runs on a cluster and off it.
+    """Open the context that a `PyTorchTrial` and its `Trainer` are constructed with.
+
+    Do everything inside the `with` block, including `fit()`. The same script runs on a cluster and off it.
 
     Args:
-        hparams: Hyperparameters by name. On a cluster those of the trial unless given.
-        exp_conf: The experiment configuration for a run off cluster. On a cluster it is the experiment's.
-        distributed: The ranks of a run of several processes off cluster. On a cluster the launcher sets it.
-        aggregation_frequency: Batches whose gradients are added up for one step of an optimizer.
-        enable_tensorboard_logging: Whether reported metrics are written as TensorBoard events, too.
+        hparams: Hyperparameters by name. Default on a cluster: those of the trial.
+        exp_conf: The experiment configuration for an off-cluster run. On a cluster it is the experiment's.
+        distributed: The ranks of an off-cluster run with several processes. On a cluster the launcher sets
+            it.
+        aggregation_frequency: Number of batches whose gradients are accumulated for one optimizer step.
+        enable_tensorboard_logging: Whether reported metrics are also written as TensorBoard events.
 
     Returns:
-        A context manager, which gives the `PyTorchTrialContext`.
+        A context manager that yields the `PyTorchTrialContext`.
 
     Raises:
-        ValueError: The trial has several slots and its entrypoint does not begin with a launcher.
-        AssertionError: Off cluster, `distributed` has several ranks and torch distributed is not in use.
-        InvalidExperimentException: The script was started by Horovod; or `global_batch_size` is not a whole
-            number, or smaller than the number of slots.
+        ValueError: If the trial has several slots and its entrypoint does not start with a launcher.
+        AssertionError: Off cluster, if `distributed` has several ranks and torch distributed is not in use.
+        InvalidExperimentException: If the script was started by Horovod, or `global_batch_size` is not an
+            integer or is smaller than the number of slots.
 
     Example:
         ```python
@@ -103,7 +105,7 @@ def _opened(
 
 
 def _local_events() -> pathlib.Path:
-    """Where this process writes events off cluster: apart from the code and from other runs."""
+    """Return an off-cluster directory for this process's events, separate from the code and other runs."""
     run = f"{datetime.datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}"
     return user_data_directory() / "tensorboard" / run
 
@@ -128,7 +130,7 @@ def _settings(
 def _group(
     info: ClusterInfo | None, given: core.DistributedContext | None
 ) -> Iterator[core.DistributedContext]:
-    """All ranks: those that the launcher started, or that a local script made itself."""
+    """Yield all ranks: those started by the launcher, or those a local script created itself."""
     if info is None:
         group = given or core.DummyDistributedContext()
         if group.size > 1 and not os.environ.get("USE_TORCH_DISTRIBUTED"):

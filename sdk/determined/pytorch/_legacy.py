@@ -1,4 +1,4 @@
-"""Trains a class that the configuration names, with the configuration's values (Trainer spec, section 15)."""
+"""Trains a class named by the configuration, with the configuration's settings (Trainer spec, section 15)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from determined.pytorch._trial import PyTorchTrial
 
 
 def train(trial_class: type[PyTorchTrial], info: ClusterInfo) -> None:
-    """Train as the experiment of this trial is configured, to the end of the search."""
+    """Train as configured in the experiment, until the search ends."""
     config = info.trial._config
     optimizations = config.get("optimizations") or {}
     with _opened(
@@ -37,6 +37,6 @@ def train(trial_class: type[PyTorchTrial], info: ClusterInfo) -> None:
 
 
 def try_locally(trial_class: type[PyTorchTrial], hparams: dict[str, Any], config: dict[str, Any]) -> None:
-    """One batch of training, a validation and a checkpoint, without a cluster."""
+    """Train one batch, validate and store a checkpoint, without a cluster."""
     with _opened(hparams, config, None, 1, True, False) as context:
         Trainer(trial_class(context), context).fit(max_length=Batch(1), test_mode=True)

@@ -1,4 +1,4 @@
-"""Loads trials from checkpoints, to inspect them or to predict with them (Trainer spec, section 17)."""
+"""Loads trials from checkpoints, for inspection or inference (Trainer spec, section 17)."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ TrialClass = TypeVar("TrialClass", bound=PyTorchTrial)
 
 
 class CheckpointLoadContext(PyTorchTrialContext):
-    """A context to make a trial with outside of training: models stay where they are, nothing is reported."""
+    """A context for constructing a trial outside training. Models are not moved and nothing is reported."""
 
     def __init__(self, hparams: dict[str, Any] | None = None, exp_conf: dict[str, Any] | None = None) -> None:
-        """Make a context for one process, on the CPU.
+        """Create a context for one process, on the CPU.
 
         Args:
-            hparams: Hyperparameters by name, as the trial asks for them.
-            exp_conf: The experiment configuration, if the trial asks for it.
+            hparams: Hyperparameters by name, as the trial reads them.
+            exp_conf: The experiment configuration, if the trial reads it.
         """
         super().__init__(core._dummy_init(), Settings(hparams, exp_conf, 1), torch.device("cpu"))
 
     def wrap_model(self, model: torch.nn.Module) -> torch.nn.Module:
-        """Register a model and leave it where it is.
+        """Register a model without moving it.
 
         Args:
             model: The model.
@@ -77,25 +77,27 @@ def load_trial_from_checkpoint_path(
     """Return the trial of a downloaded checkpoint, with its weights.
 
     Args:
-        path: The folder of the checkpoint, as `Checkpoint.download()` returns it.
-        trial_class: The class of the trial. By default it is imported from the checkpoint's own code, which
-            is thereby run.
-        trial_kwargs: Further arguments of the class.
-        torch_load_kwargs: Arguments of `torch.load`. Files are read as torch reads untrusted ones;
-            `{"weights_only": False}` is for those whose origin you trust.
-        **kwargs: Deprecated: arguments of `torch.load` one by one.
+            path: Directory of the checkpoint, as returned by `Checkpoint.download()`.
+            trial_class: The class of the trial. By default it is imported from the code in the checkpoint,
+                which
+                runs that code.
+            trial_kwargs: Additional arguments for the class.
+            torch_load_kwargs: Arguments for `torch.load`. By default files are treated as untrusted. Use
+                `{"weights_only": False}` only for files whose origin you trust.
+            **kwargs: Deprecated: arguments for `torch.load`, one by one.
 
-    Returns:
-        A `PyTorchTrial` that was made with a `CheckpointLoadContext`, whose models are on the CPU and have
-        the weights of the checkpoint. For a class from before 0.14, which has `build_model`, the model
-        itself.
+        Returns:
+            A `PyTorchTrial` constructed with a `CheckpointLoadContext`. Its models are on the CPU and have
+            the
+            weights of the checkpoint. For a pre-0.14 class, which has `build_model`, the model itself.
 
-    Raises:
-        AssertionError: The folder is not the checkpoint of a trial.
-        ValueError: The class cannot be imported, or is not a `PyTorchTrial`; or `torch_load_kwargs` and
-            further arguments are both given.
-        RuntimeError: The checkpoint holds more than tensors and random states.
-        InternalException: The folder lacks the file with the weights.
+        Raises:
+            AssertionError: If the directory is not the checkpoint of a trial.
+            ValueError: If the class cannot be imported or is not a `PyTorchTrial`, or if `torch_load_kwargs`
+                and
+                extra keyword arguments are both given.
+            RuntimeError: If the checkpoint contains more than tensors and random states.
+            InternalException: If the file with the weights is missing.
 
     Example:
         ```python
@@ -167,9 +169,9 @@ def _read(folder: pathlib.Path, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _random_state_types() -> list[Any]:
-    """What the state of numpy's generator is pickled with, beside numbers and text."""
+    """Return the types, besides numbers and text, in the pickled state of NumPy's generator."""
     rebuild = np.ndarray(0).__reduce__()[0]
     dtypes = [type(np.dtype(name)) for name in ("uint32", "float64", "int64")]
-    # Under its name in numpy 1.x as well: the module was moved, the function is the same.
+    # Also under its NumPy 1.x name: the module moved, but the function is the same.
     names = [f"numpy.{core}.multiarray._reconstruct" for core in ("core", "_core")]
     return [*((rebuild, name) for name in names), np.ndarray, np.dtype, *dtypes]

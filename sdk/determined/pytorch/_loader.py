@@ -1,4 +1,4 @@
-"""The data loader that can be repeated, shared out and continued anywhere (Trainer spec, section 5)."""
+"""A data loader that can be repeated, sharded and resumed at any batch (Trainer spec, section 5)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ Collate = Callable[[list[Any]], Any]
 
 
 class DataLoader:
-    """Takes the arguments of `torch.utils.data.DataLoader`, for data sets that have a length.
+    """Takes the arguments of `torch.utils.data.DataLoader`, for data sets with a length.
 
-    The training loop repeats it, shares it out among ranks, and continues it at the right batch after a
-    pause: batches that were trained before are not loaded again. The order of a shuffled pass follows from
-    the trial's seed and the number of the pass. Iterated by itself it gives one plain pass.
+    The training loop repeats it, shards it among ranks, and continues it at the right batch after a pause
+    without
+    loading earlier batches again. The order of a shuffled pass is determined by the trial's seed and the pass
+    number. Iterating it directly gives one plain pass.
 
     Example:
         ```python
@@ -48,33 +49,32 @@ class DataLoader:
         prefetch_factor: int | None = None,
         persistent_workers: bool = False,
     ) -> None:
-        """Check the arguments; nothing is loaded before the loader is used.
+        """Check the arguments. Nothing is loaded until the loader is used.
 
         Args:
-            dataset: A data set with indexes and a length.
-            batch_size: Records in a batch on one slot.
-            shuffle: Whether each pass has another order.
-            sampler: Gives the indexes of a pass instead of `shuffle`.
-            batch_sampler: Gives lists of indexes instead of `batch_size`, `shuffle`, `sampler` and
+            dataset: A map-style data set with a length.
+            batch_size: Number of records in a batch on one slot.
+            shuffle: Whether to shuffle each pass differently.
+            sampler: Provides the indexes of a pass, instead of `shuffle`.
+            batch_sampler: Provides lists of indexes, instead of `batch_size`, `shuffle`, `sampler` and
                 `drop_last`.
-            num_workers: Processes that load batches; 0 loads in the training process.
-            collate_fn: Makes a batch of a list of records.
-            pin_memory: Whether batches are put into pinned memory, from which copies to a GPU are faster.
-            drop_last: Whether to leave out a last batch that is smaller than the others.
-            timeout: Seconds to wait for a batch of a worker; 0 waits without a limit.
-            worker_init_fn: Called in each worker with its number. By default NumPy's random state is seeded
-                there.
+            num_workers: Number of worker processes that load batches; 0 loads in the training process.
+            collate_fn: Builds a batch from a list of records.
+            pin_memory: Whether batches are put into pinned memory, for faster copies to a GPU.
+            drop_last: Whether to drop an incomplete last batch.
+            timeout: Seconds to wait for a batch from a worker; 0 waits without a limit.
+            worker_init_fn: Called in each worker with its number. By default it seeds NumPy's random state.
             multiprocessing_context: How workers are started.
-            generator: Source of the order instead of the trial's seed. Batches before the first are then
-                drawn again after a pause.
-            prefetch_factor: Batches that each worker loads ahead (default: 2).
+            generator: Source of the order, instead of the trial's seed. After a pause, the indexes of earlier
+                batches must then be drawn again.
+            prefetch_factor: Number of batches that each worker loads ahead (default: 2).
             persistent_workers: Whether workers stay alive between passes.
 
         Raises:
-            ValueError: The data set is an `IterableDataset`, or arguments contradict each other.
+            ValueError: If the data set is an `IterableDataset`, or arguments contradict each other.
         """
         if isinstance(dataset, torch_data.IterableDataset):
-            raise ValueError("an IterableDataset cannot be continued at a batch: use a data set with indexes")
+            raise ValueError("an IterableDataset cannot be continued at a batch: use a map-style data set")
         _check_batches(batch_size, batch_sampler, shuffle, sampler, drop_last)
         _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
         self.dataset = dataset
@@ -98,7 +98,9 @@ class DataLoader:
 
     @property
     def _own_order(self) -> bool:
-        """The order is ours to decide, so any batch of it can be found without the ones before."""
+        """Whether this class determines the order, so that any batch can be found without drawing earlier
+        ones.
+        """
         return self.sampler is None and self.generator is None and self.batch_size is not None
 
     def _batches(self, first_pass: int) -> torch_data.BatchSampler:
@@ -117,14 +119,13 @@ class DataLoader:
     def get_data_loader(
         self, repeat: bool = False, skip: int = 0, num_replicas: int = 1, rank: int = 0
     ) -> torch_data.DataLoader[Any]:
-        """Return a loader of torch for one rank: repeated, then shared out, then with the first batches left
-        out.
+        """Return a torch loader for one rank: repeated, then sharded, then skipping the first batches.
 
         Args:
-            repeat: Whether it begins again whenever it ends.
-            skip: Batches of this rank to leave out; they are not loaded.
+            repeat: Whether it restarts whenever it ends.
+            skip: Number of this rank's batches to skip. They are not loaded.
             num_replicas: Number of ranks. Each gets every `num_replicas`-th batch.
-            rank: Which of them, from 0.
+            rank: This rank, from 0.
         """
         batches = self.batch_sampler
         if isinstance(batches, torch_data.BatchSampler) and self._own_order and len(batches):
@@ -132,7 +133,7 @@ class DataLoader:
         return self._load(adapt_batch_sampler(batches, repeat, skip, num_replicas, rank))
 
     def _from(self, repeat: bool, skip: int, replicas: int, rank: int) -> tuple[Any, int, int]:
-        """Whole passes are not walked through: begin at the one that the first batch lies in."""
+        """Skip complete passes without iterating: start at the pass that contains the first batch."""
         length = len(self.batch_sampler)
         first_pass = (skip * replicas + rank) // length if repeat else 0
         base = first_pass * length
@@ -140,18 +141,19 @@ class DataLoader:
         return self._batches(first_pass), skip - before, (rank - base) % replicas
 
     def reseed(self, seed: int) -> None:
-        """Have the order of each pass follow from a number.
+        """Set the seed that determines the order of each pass.
 
         Args:
-            seed: The number. It has no effect with a `sampler`, `batch_sampler` or `generator` of your own.
+            seed: The seed. It has no effect with your own `sampler`, `batch_sampler` or `generator`.
         """
         self._seed = seed
         if self._own_order:
             self.batch_sampler = self._batches(0)
 
     def _load(self, batches: Any) -> torch_data.DataLoader[Any]:
-        # Workers take their seeds from a generator: the global one must not be touched, a resumed run would
-        # then go another way than one that was never stopped.
+        # Workers take their seeds from a generator. Do not use the global one: consuming its state would make
+        # a
+        # resumed run differ from an uninterrupted one.
         generator = self.generator or torch.Generator().manual_seed(self._seed)
         return torch_data.DataLoader(
             self.dataset,
@@ -169,7 +171,7 @@ class DataLoader:
 
 
 def _seed_worker(_: int) -> None:
-    """Seed numpy in a worker; torch seeds itself and `random`."""
+    """Seed NumPy in a worker. torch seeds itself and `random`."""
     np.random.seed(torch.initial_seed() % 2**32)
 
 

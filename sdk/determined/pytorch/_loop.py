@@ -21,7 +21,7 @@ from determined.pytorch._window import Window, numbers
 
 
 class Loop(BoundaryLoop):
-    """Trains one PyTorchTrial, once."""
+    """Trains one PyTorchTrial once."""
 
     def __init__(
         self, trial: PyTorchTrial, context: PyTorchTrialContext, plan: Plan, profiler: Profiler, local: bool
@@ -40,7 +40,7 @@ class Loop(BoundaryLoop):
         self._window = Window()
 
     def run(self) -> None:
-        """From start to end, whatever that is."""
+        """Run the complete training."""
         self._callbacks = Callbacks(dict(self._trial.build_callbacks()), self._profiler.timed)
         self._saving = Saving(self._trial, self._context, self._callbacks, self._plan, self._local)
         super().run()

@@ -1,4 +1,4 @@
-"""When learning rate schedulers step (Trainer spec, section 4)."""
+"""Learning rate schedulers and when they step (Trainer spec, section 4)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class LRScheduler:
-    """A scheduler of torch, and when the training loop steps it. `context.wrap_lr_scheduler()` makes it."""
+    """A torch scheduler and when the training loop steps it. Created by `context.wrap_lr_scheduler()`."""
 
     class StepMode(enum.Enum):
         """When the training loop steps a scheduler."""
@@ -15,19 +15,19 @@ class LRScheduler:
         STEP_EVERY_EPOCH = 1
         STEP_EVERY_BATCH = 2
         MANUAL_STEP = 3
-        """Whenever the user's code does."""
+        """Stepped by the user's code."""
         STEP_EVERY_OPTIMIZER_STEP = 4
 
     def __init__(self, scheduler: Any, step_mode: StepMode, frequency: int = 1) -> None:
-        """Keep what is given.
+        """Create a wrapper around a scheduler.
 
         Args:
-            scheduler: A learning rate scheduler of torch.
+            scheduler: A torch learning rate scheduler.
             step_mode: When to step it.
-            frequency: Step only every so many of these.
+            frequency: Step only on every this many of these.
 
         Raises:
-            TypeError: `step_mode` is no `StepMode`.
+            TypeError: If `step_mode` is not a `StepMode`.
         """
         if not isinstance(step_mode, LRScheduler.StepMode):
             raise TypeError(f"step_mode must be an LRScheduler.StepMode, not {step_mode!r}")
@@ -39,13 +39,13 @@ class LRScheduler:
         """Step the scheduler.
 
         Args:
-            *args: Passed on, such as the metric of a `ReduceLROnPlateau`.
-            **kwargs: Passed on.
+                *args: Passed to the scheduler, such as the metric of a `ReduceLROnPlateau`.
+                **kwargs: Passed to the scheduler.
         """
         self._scheduler.step(*args, **kwargs)
 
     def get_last_lr(self) -> list[Any]:
-        """Return the present learning rates, one for each parameter group of the optimizer."""
+        """Return the current learning rates, one per parameter group of the optimizer."""
         rates: list[Any] = self._scheduler.get_last_lr()
         return rates
 
@@ -55,20 +55,20 @@ class LRScheduler:
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore a state of the scheduler.
+        """Restore the state of the scheduler.
 
         Args:
-            state_dict: What `state_dict()` returned.
+            state_dict: A state returned by `state_dict()`.
         """
         self._scheduler.load_state_dict(state_dict)
 
     def steps_due(self, batch_idx: int, aggregation: int, epoch_length: float) -> int:
-        """Return how often the scheduler is to step after a batch.
+        """Return how many times the scheduler steps after a batch.
 
         Args:
             batch_idx: Index of the batch, from 0 over the life of the trial.
-            aggregation: Batches whose gradients are added up for one step of an optimizer.
-            epoch_length: Batches of an epoch on one slot; infinite where there are no epochs.
+            aggregation: Number of batches whose gradients are accumulated for one optimizer step.
+            epoch_length: Number of batches in an epoch on one slot; infinite if there are no epochs.
         """
         if self._mode is LRScheduler.StepMode.MANUAL_STEP or (batch_idx + 1) % aggregation != 0:
             return 0
@@ -81,5 +81,5 @@ class LRScheduler:
 
 
 def _multiples(start: int, end: int, of: int) -> int:
-    """How many i of start..end-1 have (i + 1) divisible."""
+    """Return how many i in start..end-1 have (i + 1) divisible by `of`."""
     return end // of - start // of

@@ -1,4 +1,4 @@
-"""Metrics that are not a mean of batches: reducers of the user's own (Trainer spec, section 7.3)."""
+"""Custom metric reducers, for metrics that are not a mean over batches (Trainer spec, section 7.3)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ AllGather = Callable[[Any], list[Any]]
 
 
 class MetricReducer(abc.ABC):
-    """A metric that is not a mean over batches. Subclass it, and register an object with
-    `context.wrap_reducer()`.
+    """A metric that is not a mean over batches. Subclass it, and register an instance.
 
-    Each rank gathers values in its own object; at the end of a training window or of a validation one value
-    is made of what all ranks have gathered.
+    Register it with `context.wrap_reducer()`. Each rank collects values in its own instance. At the end of a
+    training window or validation, the values of all ranks are combined into one metric.
 
     Example:
         ```python
@@ -43,26 +42,26 @@ class MetricReducer(abc.ABC):
 
     @abc.abstractmethod
     def reset(self) -> None:
-        """Forget all values; called at the start of each training window and of each validation."""
+        """Clear all values. Called at the start of each training window and each validation."""
 
     @abc.abstractmethod
     def per_slot_reduce(self) -> Any:
-        """Return what this rank has gathered; anything that can be pickled."""
+        """Return the values collected on this rank. They must be picklable."""
 
     @abc.abstractmethod
     def cross_slot_reduce(self, per_slot_metrics: list[Any]) -> Any:
-        """Make the metric of what all ranks have gathered; called on every rank.
+        """Combine the values of all ranks into the metric. Called on every rank.
 
         Args:
-            per_slot_metrics: What `per_slot_reduce()` returned on each rank, in the order of ranks.
+            per_slot_metrics: The return values of `per_slot_reduce()` on each rank, in rank order.
 
         Returns:
-            The metric; or metrics by name, for a reducer that was registered without a name.
+            The metric, or a dict of metrics by name if the reducer was registered without a name.
         """
 
 
 class SimpleMetricReducer(MetricReducer):
-    """Collects values and hands all of them, in the order of batches, to a function."""
+    """Collects values and passes all of them to a function, in batch order."""
 
     def __init__(self, function: Callable[[list[Any]], Any]) -> None:
         self._function = function
@@ -85,7 +84,7 @@ class SimpleMetricReducer(MetricReducer):
 
 
 class Wrapped(msgspec.Struct, frozen=True):
-    """A reducer and what it is for."""
+    """A reducer and its use."""
 
     reducer: MetricReducer
     name: str | None
@@ -100,7 +99,10 @@ class Reducers:
         self._wrapped: list[Wrapped] = []
 
     def wrap(self, reducer: Any, name: str | None, for_training: bool, for_validation: bool) -> MetricReducer:
-        """Register a reducer, or a function as one; AssertionError for the same one twice, or none."""
+        """Register a reducer or function.
+
+        Raises AssertionError if it is neither, or was already registered.
+        """
         if not isinstance(reducer, MetricReducer):
             if not callable(reducer):
                 raise AssertionError(f"a reducer must be a MetricReducer or a function, not {reducer!r}")
@@ -112,12 +114,12 @@ class Reducers:
         return metric_reducer
 
     def reset(self) -> None:
-        """A new window or validation begins."""
+        """Reset all reducers, when a new window or validation starts."""
         for wrapped in self._wrapped:
             _call(wrapped, "reset", wrapped.reducer.reset)
 
     def chosen(self, for_training: bool) -> list[Wrapped]:
-        """Those for training, or those for validation."""
+        """Return the reducers for training or those for validation."""
         return [
             wrapped
             for wrapped in self._wrapped
@@ -125,15 +127,15 @@ class Reducers:
         ]
 
     def reduce_training(self, all_gather: AllGather) -> dict[str, Any]:
-        """Metrics of the window; every slot calls."""
+        """Return the metrics of the window. All slots must call this."""
         return self.reduce(self.chosen(for_training=True), all_gather)
 
     def reduce_validation(self, all_gather: AllGather) -> dict[str, Any]:
-        """Metrics of the validation; every slot calls."""
+        """Return the metrics of the validation. All slots must call this."""
         return self.reduce(self.chosen(for_training=False), all_gather)
 
     def reduce(self, chosen: Sequence[Wrapped], all_gather: AllGather) -> dict[str, Any]:
-        """Metrics of some of them; every slot calls."""
+        """Return the metrics of the given reducers. All slots must call this."""
         if not chosen:
             return {}
         mine = [_call(wrapped, "per_slot_reduce", wrapped.reducer.per_slot_reduce) for wrapped in chosen]
@@ -141,7 +143,7 @@ class Reducers:
 
 
 def across(chosen: Sequence[Wrapped], gathered: Sequence[Sequence[Any]]) -> dict[str, Any]:
-    """Metrics of what each slot gathered, in the order of the reducers."""
+    """Compute the metrics from the values of each slot, in the order of the reducers."""
     metrics: dict[str, Any] = {}
     for wrapped, parts in zip(chosen, zip(*gathered, strict=True), strict=True):
         value = _call(wrapped, "cross_slot_reduce", wrapped.reducer.cross_slot_reduce, list(parts))

@@ -1,4 +1,4 @@
-"""Wrapped models: on the device, the same on all ranks, under mixed precision if wanted (Trainer spec, 3)."""
+"""Wrapped models: device placement, replication, mixed precision (Trainer spec, 3)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 class Replicated(DistributedDataParallel):
-    """A model that several ranks train; what it lacks itself is looked for in the model."""
+    """A model trained by several ranks. Attributes it lacks are looked up in the wrapped model."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -24,7 +24,7 @@ class Replicated(DistributedDataParallel):
 
 
 def replicate(model: nn.Module, device: torch.device) -> nn.Module:
-    """A replica under torch's distributed training; a model without anything to train stays as it is."""
+    """Return a DDP replica. A model without trainable parameters is returned unchanged."""
     if not any(parameter.requires_grad for parameter in model.parameters()):
         return model
     on = [device] if device.type == "cuda" else None
@@ -33,7 +33,7 @@ def replicate(model: nn.Module, device: torch.device) -> nn.Module:
 
 @contextlib.contextmanager
 def without_sync(models: list[nn.Module]) -> Iterator[None]:
-    """Gradients stay on their rank: the last batch of an aggregation group brings them together."""
+    """Keep gradients on their rank. The last batch of an aggregation group synchronizes them."""
     with contextlib.ExitStack() as stack:
         for model in models:
             if isinstance(model, DistributedDataParallel):
@@ -42,7 +42,7 @@ def without_sync(models: list[nn.Module]) -> Iterator[None]:
 
 
 def autocast_forward(model: nn.Module, device_type: str) -> None:
-    """Have the forward pass run in mixed precision and give full precision."""
+    """Run the forward pass in mixed precision and return outputs in full precision."""
     forward: Callable[..., Any] = model.forward
 
     def cast(*args: Any, **kwargs: Any) -> Any:
@@ -56,14 +56,14 @@ def _full_precision(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return value.float() if value.dtype in (torch.float16, torch.bfloat16) else value
     if isinstance(value, dict):
-        # Of its own class again: outputs of Transformers are dicts whose entries are attributes, too.
+        # Keep the class: Transformers outputs are dicts whose entries are also attributes.
         made = copy.copy(value)
         for name, element in value.items():
             made[name] = _full_precision(element)
         return made
     if isinstance(value, list | tuple):
         parts = [_full_precision(element) for element in value]
-        # A named tuple takes its fields one by one.
+        # A named tuple takes its fields as separate arguments.
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         same: Any = copy.copy(value)

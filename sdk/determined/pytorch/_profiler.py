@@ -1,7 +1,8 @@
-"""Profiler: how long the parts of the training loop take (Trainer spec, section 16).
+"""Profiler: measures the parts of the training loop (Trainer spec, section 16).
 
-Series are reported as metrics of groups of their own, `profile.timing`, `profile.throughput` and
-`profile.system`, at the steps that they were measured at.
+Series are reported as metrics in their own groups, `profile.timing`, `profile.throughput` and
+`profile.system`, at
+the steps where they were measured.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Report = Callable[[str, int, dict[str, Any]], None]
 
 
 class Profiler:
-    """Measures between two batches, for five minutes at most, and never again after a restart."""
+    """Measures between two batches, for at most five minutes. Does not start again after a restart."""
 
     def __init__(
         self, enabled: bool = False, begin_on_batch: int = 0, end_after_batch: int | None = None,
@@ -42,7 +43,7 @@ class Profiler:
         self.active = False
 
     def at_batch(self, batch_idx: int) -> None:
-        """A batch begins."""
+        """Start or stop measuring, at the start of a batch."""
         if not self._enabled:
             return
         now = time.monotonic()
@@ -55,7 +56,7 @@ class Profiler:
             self._machine = None
 
     def timed(self, name: str) -> Any:
-        """Measures its `with`, where there is anything to measure."""
+        """Return a context manager that measures its block if profiling is active."""
         return self._measure(name) if self.active else _nothing
 
     @contextlib.contextmanager
@@ -72,12 +73,12 @@ class Profiler:
         return time.perf_counter()
 
     def trained(self, records: int) -> None:
-        """A batch of so many records was trained, all ranks together."""
+        """Count the records of a trained batch, over all ranks."""
         if self.active:
             self._records += records
 
     def report(self, steps: int, to: Report) -> None:
-        """Give what was measured since the last time; the machine's state about once a second."""
+        """Report the measurements since the last call, and system metrics about once a second."""
         self._report_system(steps, to)
         if not self._sums:
             return

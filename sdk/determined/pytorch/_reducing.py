@@ -1,4 +1,4 @@
-"""Reducers of the user's own, as part of a context: of the trainer's, and of batch processing."""
+"""Support for custom reducers in the contexts of the trainer and of batch processing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class _PyTorchReducerContext:
-    """Wraps reducers. The trainer resets and reduces them itself; your own loop calls the methods."""
+    """Wraps reducers. The trainer resets and reduces them; custom loops call these methods themselves."""
 
     distributed: core.DistributedContext
 
@@ -26,21 +26,21 @@ class _PyTorchReducerContext:
         for_training: bool = True,
         for_validation: bool = True,
     ) -> MetricReducer:
-        """Register a metric of your own. `Trainer` resets and reports it.
+        """Register a custom metric. `Trainer` resets and reports it.
 
         Args:
-            reducer: A `MetricReducer`; or a function that takes the list of all values that `update(value)`
-                of the returned reducer was called with, in the order of batches over all ranks, and returns
-                the metric.
-            name: Name of the metric. Without it the reducer must return a dict.
-            for_training: Whether the metric is one of training.
-            for_validation: Whether the metric is one of validation.
+            reducer: A `MetricReducer`, or a function that returns the metric. The function takes the list of
+                all
+                values passed to `update(value)` of the returned reducer, in batch order over all ranks.
+            name: Name of the metric. Without a name the reducer must return a dict.
+            for_training: Whether to compute the metric in training.
+            for_validation: Whether to compute the metric in validation.
 
         Returns:
-            The reducer, whose `update()` is to be called with values of a batch.
+            The reducer. Call its `update()` with the values of each batch.
 
         Raises:
-            AssertionError: It was registered before, or is neither a reducer nor a function.
+            AssertionError: If it was already registered, or is neither a reducer nor a function.
 
         Example:
             ```python
@@ -52,20 +52,20 @@ class _PyTorchReducerContext:
         return self._reducers.wrap(reducer, name, for_training, for_validation)
 
     def reset_reducers(self) -> None:
-        """Reset all reducers. For your own training loops: `Trainer` does it."""
+        """Reset all reducers. For custom training loops; `Trainer` does this itself."""
         self._reducers.reset()
 
     def reduce_metrics(self, for_training: bool) -> dict[str, Any]:
-        """Return the metrics of all reducers, by name. For your own training loops: `Trainer` does it.
+        """Return the metrics of all reducers by name. For custom training loops; `Trainer` does this itself.
 
-        Every rank must call it, and every rank gets the metrics.
+        All ranks must call it, and all get the metrics.
 
         Args:
-            for_training: True for the reducers of training, False for those of validation.
+            for_training: True for the training reducers, False for the validation reducers.
 
         Raises:
-            ValueError: A reducer failed.
-            AssertionError: A reducer with a name returned a dict, or one without a name returned none.
+            ValueError: If a reducer failed.
+            AssertionError: If a named reducer returned a dict, or an unnamed one did not.
         """
         chosen = self._reducers.chosen(for_training)
         return self._reducers.reduce(chosen, self.distributed.allgather)
@@ -73,10 +73,10 @@ class _PyTorchReducerContext:
     def run_cross_slot_reduction(
         self, reducables: Sequence[Wrapped], gathered: Sequence[Sequence[Any]]
     ) -> dict[str, Any]:
-        """Return the metrics of some reducers, of values that were gathered before.
+        """Compute the metrics of some reducers from values that are already gathered.
 
         Args:
             reducables: Registered reducers.
-            gathered: For each rank what `per_slot_reduce()` of each of these reducers returned.
+            gathered: For each rank, the return values of `per_slot_reduce()` of these reducers.
         """
         return across(reducables, gathered)

@@ -21,7 +21,7 @@ RANK_AWARE = ("tfevents",)
 
 
 class Saving:
-    """The checkpoints of one run."""
+    """Manages the checkpoints of one run."""
 
     def __init__(
         self,
@@ -40,12 +40,12 @@ class Saving:
         self._distributed = context.distributed
         self._code = Code(on_cluster=not local)
         self.seed = 0
-        """From which the order of the training data follows."""
+        """Seed that determines the order of the training data."""
 
     # -- reading
 
     def steps_before(self) -> int:
-        """Batches that were trained before: as the cluster says, or the checkpoint of a local run."""
+        """Return the number of batches trained before, from the cluster or a local run's checkpoint."""
         if not self._local:
             return self._context._steps_completed
         if self._plan.latest_checkpoint is None:
@@ -54,8 +54,8 @@ class Saving:
             return int(_checkpoint.read_counters(path).get("batches_trained", 0))
 
     def load(self) -> _checkpoint.StoredCheckpoint | None:
-        """Restore everything of the latest checkpoint but its counters, and return it, if there is one."""
-        # Before anything is restored: a restored generator names another seed.
+        """Restore the latest checkpoint, except its counters, and return it if there is one."""
+        # Read first: restoring the random generators changes the seed that torch reports.
         self.seed = self._first_seed()
         if self._plan.latest_checkpoint is None:
             return None
@@ -67,7 +67,9 @@ class Saving:
         return checkpoint
 
     def _first_seed(self) -> int:
-        """On a cluster that of the trial; else the chief's, which `torch.manual_seed` sets."""
+        """Return the trial's seed on a cluster, otherwise the chief's seed, which `torch.manual_seed`
+        sets.
+        """
         seed = self._context._settings.trial_seed
         if seed is None:
             seed = self._distributed.broadcast(torch.initial_seed())
@@ -76,7 +78,7 @@ class Saving:
     # -- writing
 
     def save(self, counters: Counters, *, alone: bool = False) -> None:
-        """Write a checkpoint of this step; all ranks call, unless the chief is `alone`."""
+        """Write a checkpoint of this step. All ranks must call this, unless the chief writes `alone`."""
         counters.last_ckpt = counters.batches_trained
         mine = {
             "rng_state": _checkpoint.rng_state(),
@@ -107,7 +109,7 @@ class Saving:
         return uuid
 
     def _load_data(self) -> dict[str, Any]:
-        """What `load_trial_from_checkpoint_path` needs."""
+        """Return the data that `load_trial_from_checkpoint_path` needs."""
         settings, kind = self._context._settings, type(self._trial)
         is_complete = settings.exp_conf is not None and settings.hparams is not None
         load_data = {
@@ -121,7 +123,7 @@ class Saving:
     # -- TensorBoard
 
     def upload_events(self) -> None:
-        """Upload all files of the chief, and those of other ranks that are not event files."""
+        """Upload all files of the chief, and from other ranks all files that are not event files."""
         chief = self._distributed.rank == 0
 
         def wanted(path: pathlib.Path) -> bool:

@@ -16,7 +16,7 @@ Clip = Callable[[list[torch.nn.Parameter]], Any]
 
 
 class Stepping:
-    """Steps the optimizers of one process. The loop sets which batch is trained."""
+    """Steps the optimizers of one process. The loop sets the current batch."""
 
     def __init__(self, aggregation: int, average: bool) -> None:
         self.aggregation = aggregation
@@ -24,13 +24,13 @@ class Stepping:
         self.batch_idx = -1
         self.scaler: Any = None
         self.automatic = False
-        """Whether the scaler is ours to use."""
+        """Whether the platform drives the scaler, rather than the script."""
         self.models: list[nn.Module] = []
         self.timed: Callable[[str], Any] = lambda _: contextlib.nullcontext()
 
     @property
     def ends_group(self) -> bool:
-        """Optimizers step on this batch."""
+        """Whether optimizers step on this batch."""
         return (self.batch_idx + 1) % self.aggregation == 0
 
     def backward(
@@ -40,7 +40,7 @@ class Stepping:
         retain_graph: bool,
         create_graph: bool,
     ) -> None:
-        """Add the gradients of a loss; ranks exchange them on the last batch of a group only."""
+        """Accumulate the gradients of a loss. Ranks exchange them only on the last batch of a group."""
         if self.automatic:
             loss = self.scaler.scale(loss)
         options: dict[str, Any] = {"retain_graph": retain_graph, "create_graph": create_graph}
@@ -59,7 +59,7 @@ class Stepping:
         scaler: Any,
         average: bool,
     ) -> None:
-        """Step on the last batch of a group, else do nothing."""
+        """Step if this is the last batch of a group; otherwise do nothing."""
         if self.aggregation > 1 and not auto_zero_grads:
             raise InvalidExperimentException(
                 "auto_zero_grads=False cannot be used with gradient aggregation: gradients of one group "
@@ -79,7 +79,7 @@ class Stepping:
             optimizer.zero_grad()
 
     def finish_batch(self) -> None:
-        """Let our own scaler learn from the steps of a group."""
+        """Update the platform's own scaler after the last batch of a group."""
         if self.automatic and self.ends_group:
             self.scaler.update()
 

@@ -1,6 +1,6 @@
-"""How busy the machine is: processors, memory, disks, network, GPUs (Trainer spec, section 16).
+"""Load of the machine: processors, memory, disks, network, GPUs (Trainer spec, section 16).
 
-Rates are means since the sample before. Metrics that a machine does not provide are left out.
+Rates are means since the previous sample. Metrics that a machine does not provide are omitted.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 
 GIGA = 1e9
 SECTOR_BYTES = 512
-"""Of /proc/diskstats, whatever the disk's own are."""
+"""Sector size of /proc/diskstats, independent of the disk's own."""
 _NO_DISKS = ("loop", "ram", "zram", "dm-", "md")
 
 
 class Machine:
-    """Samples of the machine that this process runs on."""
+    """Samples the machine that this process runs on."""
 
     def __init__(
         self,
@@ -32,9 +32,10 @@ class Machine:
         self._at, self._before = clock(), self._counters()
 
     def sample(self) -> dict[str, float]:
-        """Per cent, gigabytes (10^9), bytes and operations per second, gigabits per second.
+        """Return figures in per cent, gigabytes (10^9), bytes and operations per second, and gigabits per
+        second.
 
-        Of a GPU: per cent, and bytes free; the name ends in its uuid.
+        For each GPU: utilization in per cent and free memory in bytes. The name ends in the GPU's UUID.
         """
         now, counters = self._clock(), self._counters()
         seconds = max(now - self._at, 1e-9)
@@ -71,7 +72,7 @@ class Machine:
 
     def _cpu(self) -> dict[str, float]:
         for words in self._lines("stat")[:1]:
-            # The ninth and tenth are guests' time, which is in the first two already.
+            # Columns nine and ten are guest time, which the first two columns already include.
             ticks = [int(word) for word in words[1:9]]
             return {"cpu_total": sum(ticks), "cpu_idle": sum(ticks[3:5])}
         return {}
@@ -96,18 +97,18 @@ class Machine:
 
 
 def _is_partition(name: str, names: set[str]) -> bool:
-    """Whether this is a part of another disk, whose figures hold its own."""
+    """Whether this is a partition of another listed disk, whose figures include it."""
     disk = name.rstrip("0123456789")
     return disk != name and (disk in names or disk.removesuffix("p") in names)
 
 
 class Gpus:
-    """NVIDIA's GPUs, as far as nvidia-ml-py and the driver are there."""
+    """NVIDIA GPUs, if nvidia-ml-py and the driver are available."""
 
     def __init__(self) -> None:
         self._handles: list[tuple[str, Any]] = []
         self._nvml: Any = None
-        # Without a driver any of these fails, each in a way of its own.
+        # Without a driver each of these calls may fail in its own way.
         with contextlib.suppress(Exception):
             import pynvml
 
@@ -118,7 +119,7 @@ class Gpus:
             self._nvml = pynvml
 
     def sample(self) -> dict[str, float]:
-        """Use and free memory of each; those that do not answer are left out."""
+        """Return utilization and free memory of each GPU. GPUs that do not answer are omitted."""
         figures = {}
         for uuid, handle in self._handles:
             with contextlib.suppress(Exception):

@@ -1,4 +1,4 @@
-"""Metrics as TensorBoard events, as far as TensorBoard is installed (Trainer spec, section 16)."""
+"""Writes metrics as TensorBoard events if TensorBoard is installed (Trainer spec, section 16)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class EventFiles:
         self._missing = False
 
     def writer(self) -> SummaryWriter:
-        """The one writer, made at first use; ImportError without TensorBoard."""
+        """Return the single writer, created on first use. Raises ImportError without TensorBoard."""
         if self._writer is None:
             from torch.utils.tensorboard import SummaryWriter
 
@@ -32,13 +32,13 @@ class EventFiles:
         return writer
 
     def close(self) -> None:
-        """Have everything in the files; the next write begins a new one."""
+        """Flush everything to the files. The next write starts a new file."""
         if self._writer is not None:
             self._writer.close()
             self._writer = None
 
     def write_training(self, steps: int, averages: dict[str, Any], batches: list[dict[str, Any]]) -> None:
-        """Each metric at each batch; at the end of the window those that only the window has."""
+        """Write each metric at each batch, and metrics that only the window has at its end."""
         writer = self._wanted()
         if writer is None:
             return
@@ -51,7 +51,7 @@ class EventFiles:
                 _write(writer, f"Determined/{name}", value, steps)
 
     def write_validation(self, steps: int, metrics: dict[str, Any]) -> None:
-        """Each metric, under a name that begins with `val`."""
+        """Write each metric under a name that starts with `val`."""
         writer = self._wanted()
         if writer is None:
             return

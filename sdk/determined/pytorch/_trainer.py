@@ -19,7 +19,7 @@ EVERY_100 = Batch(100)
 
 
 class Trainer:
-    """Trains a `PyTorchTrial`, on a cluster as far as the search asks, off it as far as the script does.
+    """Trains a `PyTorchTrial`. On a cluster the search decides how far; off cluster the script does.
 
     Example:
         ```python
@@ -37,9 +37,9 @@ class Trainer:
             context: The context that the trial was made with.
 
         Raises:
-            TypeError: The trial is no `PyTorchTrial`.
-            InvalidExperimentException: It defines none or both of `evaluate_batch` and
-                `evaluate_full_dataset`.
+                TypeError: If the trial is not a `PyTorchTrial`.
+                InvalidExperimentException: If it defines neither or both of `evaluate_batch` and
+                    `evaluate_full_dataset`.
         """
         self._trial = check(trial)
         self._context = context
@@ -53,9 +53,9 @@ class Trainer:
         begin_on_batch: int,
         end_after_batch: int | None,
     ) -> None:
-        """Measure how long the parts of the loop take and how busy the machine is, for five minutes at most.
+        """Profile the parts of the training loop and the load of the machine, for at most five minutes.
 
-        Off cluster it only warns. The last call before `fit()` counts.
+        Off cluster it only logs a warning. The last call before `fit()` applies.
 
         Args:
             sync_timings: Whether to wait for the GPU before each measurement, so that times are those of the
@@ -86,24 +86,24 @@ class Trainer:
         step_zero_validation: bool = False,
         test_mode: bool = False,
     ) -> None:
-        """Train as far as the search asks, or off cluster to `max_length`; validate and store checkpoints on
-        the way.
+        """Train, validating and storing checkpoints along the way.
 
-        At the end of the training there is always a validation and a checkpoint. When the platform asks the
-        trial to leave, a checkpoint is stored and `fit()` returns.
+        On a cluster it trains as far as the search asks; off cluster, until `max_length`. Training always
+        ends with a
+        validation and a checkpoint. On preemption, a checkpoint is stored and `fit()` returns.
 
         Args:
-            checkpoint_period: Store a checkpoint every so many batches or epochs; None for none on the way.
-            validation_period: Validate every so many batches or epochs; None for none on the way.
-            max_length: How far to train off cluster, counted from the beginning of the trial. On a cluster it
-                is ignored with a warning: the search decides.
-            reporting_period: Report training metrics every so many batches or epochs.
-            checkpoint_policy: After a validation store a checkpoint if it is the `best` so far, always
-                (`all`), or not because of it (`none`). Off cluster `best` counts as `all`.
-            latest_checkpoint: Id of the checkpoint to continue from, on a cluster `info.latest_checkpoint`.
-                Without it a trial that is paused and resumed begins with fresh weights.
+            checkpoint_period: Store a checkpoint every this many batches or epochs. None: only at the end.
+            validation_period: Validate every this many batches or epochs. None: only at the end.
+            max_length: How far to train off cluster, counted from the start of the trial. On a cluster it is
+                ignored with a warning, because the search decides.
+            reporting_period: Report training metrics every this many batches or epochs.
+            checkpoint_policy: Whether a validation is followed by a checkpoint: if it is the `best` so far,
+                always (`all`), or never (`none`). Off cluster `best` means `all`.
+            latest_checkpoint: Id of the checkpoint to continue from; on a cluster, `info.latest_checkpoint`.
+                Without it, a trial that is paused and resumed starts with fresh weights.
             step_zero_validation: Whether to validate before the first batch.
-            test_mode: Train one batch, validate on one batch, store a checkpoint and return. Off cluster
+            test_mode: Train on one batch, validate on one batch, store a checkpoint and return. Off cluster
                 only.
 
         Raises:

@@ -1,4 +1,4 @@
-"""The class that users subclass to have a model trained (Trainer spec, section 2)."""
+"""The class that users subclass to train a model (Trainer spec, section 2)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _Result = TypeVar("_Result")
 
 
 def _with_any_parameters(method: Callable[..., _Result]) -> Callable[..., _Result]:
-    """For type checkers: a subclass may define the method with fewer parameters."""
+    """Tell type checkers that a subclass may define the method with fewer parameters."""
     return method
 
 
 class PyTorchTrial(Trial, abc.ABC):
-    """A model, its data and how to train on a batch. Subclass it; `Trainer` does the rest.
+    """Defines a model, its data, and training on one batch. Subclass it; `Trainer` does the rest.
 
     Wrap models, optimizers and schedulers in `__init__`. Define exactly one of `evaluate_batch` and
     `evaluate_full_dataset`.
@@ -63,11 +63,12 @@ class PyTorchTrial(Trial, abc.ABC):
 
     @abc.abstractmethod
     def __init__(self, context: PyTorchTrialContext) -> None:
-        """Keep the context, and wrap models, optimizers, schedulers and reducers with it.
+        """Store the context, and use it to wrap models, optimizers, schedulers and reducers.
 
         Args:
-            context: Gives hyperparameters, wraps, and steps optimizers. A class that is named as the
-                entrypoint is made with the context alone.
+            context: Provides hyperparameters and wrapping, and steps optimizers. A class named as the
+                entrypoint is
+                constructed with the context alone.
         """
 
     @abc.abstractmethod
@@ -75,10 +76,11 @@ class PyTorchTrial(Trial, abc.ABC):
         """Train on one batch: forward, `context.backward()`, `context.step_optimizer()`.
 
         Args:
-            batch: What the data loader gave, moved to the device of this rank: tensors whose first dimension
-                is usually that of records, `(records on this slot, ...)`.
-            epoch_idx: Index of the epoch, counted from 0 over the life of the trial.
-            batch_idx: Index of the batch, counted from 0 over the life of the trial, on one slot.
+                batch: A batch from the data loader, moved to this rank's device. The first dimension of its
+                    tensors
+                    is usually the records: `(records on this slot, ...)`.
+                epoch_idx: Index of the epoch, counted from 0 over the life of the trial.
+                batch_idx: Index of the batch on one slot, counted from 0 over the life of the trial.
 
         Returns:
             Metrics by name, the same names for all batches of a window; a bare tensor counts as `{"loss":
@@ -116,8 +118,9 @@ class PyTorchTrial(Trial, abc.ABC):
     def build_validation_data_loader(self) -> Any:
         """Return the validation data as a `determined.pytorch.DataLoader`.
 
-        Called once per `fit()`, on every rank. Each rank validates its share; with `evaluate_full_dataset`
-        the chief gets everything.
+        Called once per `fit()` on every rank. Each rank validates its share. With `evaluate_full_dataset`,
+        the
+        chief gets all the data.
         """
 
     def build_callbacks(self) -> Mapping[str, PyTorchCallback]:
@@ -133,11 +136,11 @@ class PyTorchTrial(Trial, abc.ABC):
 
     @_with_any_parameters
     def evaluate_batch(self, batch: Any, batch_idx: int) -> dict[str, Any]:
-        """Validate on one batch. Models are in evaluation mode and gradients are off.
+        """Validate on one batch. Models are in evaluation mode and gradients are disabled.
 
         Args:
-            batch: What the data loader gave, moved to the device of this rank.
-            batch_idx: Index of the batch in this validation on this rank. May be left out of the signature.
+            batch: A batch from the data loader, moved to this rank's device.
+            batch_idx: Index of the batch in this validation on this rank. You may omit this parameter.
 
         Returns:
             Metrics by name, the same names for all batches. `evaluation_reducer()` makes one value of all.
@@ -153,20 +156,21 @@ class PyTorchTrial(Trial, abc.ABC):
         raise NotImplementedError
 
     def evaluation_reducer(self) -> Reducer | dict[str, Reducer]:
-        """Choose how the values that `evaluate_batch` returns for all batches of all ranks become one.
+        """Choose how the values of `evaluate_batch` from all batches and ranks are combined.
 
         Returns:
-            One `Reducer` for all metrics, or a dict with a `Reducer` for each of them. The default is
-            `Reducer.AVG`; each rank's mean is weighted by the number of its batches.
+            One `Reducer` for all metrics, or a dict with a `Reducer` for each metric. The default is
+            `Reducer.AVG`, where each rank's mean is weighted by its number of batches.
         """
         return Reducer.AVG
 
     def evaluate_full_dataset(self, data_loader: torch.utils.data.DataLoader[Any]) -> dict[str, Any]:
-        """Validate on the whole data set at once. Only the chief is called.
+        """Validate on the whole data set at once. Called only on the chief.
 
         Args:
-            data_loader: A `torch.utils.data.DataLoader` over all of the validation data. Its batches are
-                where the loader puts them: move them with `context.to_device()`.
+            data_loader: A `torch.utils.data.DataLoader` over all validation data. Its batches are not moved
+                to
+                the device: use `context.to_device()`.
 
         Returns:
             Metrics by name.
@@ -174,17 +178,18 @@ class PyTorchTrial(Trial, abc.ABC):
         raise NotImplementedError
 
     def get_batch_length(self, batch: Any) -> int:
-        """Return the number of records in a batch, from which throughput is computed.
+        """Return the number of records in a batch. It is used to compute throughput.
+
+        Override this for batches that are not tensors or lists, tuples or dicts of tensors.
 
         Args:
-            batch: What the data loader gave. Override the method for batches that are neither tensors nor
-                lists, tuples or dicts of them.
+            batch: A batch from the data loader.
         """
         return data_length(batch)
 
 
 def check(trial: object) -> PyTorchTrial:
-    """A trial that can be trained; TypeError, InvalidExperimentException otherwise."""
+    """Return the trial if it can be trained. Raises TypeError or InvalidExperimentException otherwise."""
     if not isinstance(trial, PyTorchTrial):
         raise TypeError(f"the trial must be a PyTorchTrial, not {type(trial).__name__}")
     by_batch, at_once = evaluates_batches(trial), _overridden(trial, "evaluate_full_dataset")
@@ -197,12 +202,12 @@ def check(trial: object) -> PyTorchTrial:
 
 
 def evaluates_batches(trial: PyTorchTrial) -> bool:
-    """Whether validation goes batch by batch."""
+    """Whether the trial validates batch by batch."""
     return _overridden(trial, "evaluate_batch")
 
 
 def evaluation_of(trial: PyTorchTrial) -> Callable[[Any, int], Any]:
-    """`evaluate_batch`, called with the index of the batch if it has a place for it."""
+    """Return `evaluate_batch`, passing the batch index only if the method accepts it."""
     evaluate: Any = trial.evaluate_batch
     parameters = list(inspect.signature(evaluate).parameters.values())
     if any(p.name == "batch_idx" for p in parameters):

@@ -1,4 +1,4 @@
-"""One pass over the validation data (Trainer spec, section 7.2)."""
+"""Validation: one pass over the validation data (Trainer spec, section 7.2)."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from determined.pytorch._window import plain
 
 logger = logging.getLogger("determined.pytorch")
 Share = tuple[dict[str, Any], int]
-"""Metrics that a rank reduced, and the number of its batches."""
+"""Metrics reduced on a rank, and the number of its batches."""
 
 
 class Validation:
-    """Validates a trial, as often as asked."""
+    """Runs the validations of a trial."""
 
     def __init__(
         self, trial: PyTorchTrial, context: PyTorchTrialContext, callbacks: Callbacks, loader: Any
     ) -> None:
-        """`loader` gives a new pass each time it is iterated: this rank's share, or all on the chief."""
+        """`loader` yields a new pass on each iteration: this rank's share, or all data on the chief."""
         self._trial = trial
         self._context = context
         self._callbacks = callbacks
@@ -37,7 +37,7 @@ class Validation:
 
     @torch.no_grad()
     def run(self, most_batches: int | None = None) -> dict[str, Any] | None:
-        """Metrics on the chief, None on other ranks; RuntimeError when no rank has any data."""
+        """Return metrics on the chief, None on other ranks. Raises RuntimeError if no rank has any data."""
         context = self._context
         context._reducers.reset()
         for model in context.models:
@@ -71,7 +71,7 @@ class Validation:
         self._callbacks.tell("on_validation_epoch_end", outputs)
         mine = _reduced(outputs, self._reducers_for(outputs)), len(outputs)
         shares = self._distributed.allgather((mine, records))
-        # All ranks see that there is nothing, so that none waits for another one that has failed.
+        # Every rank checks all counts, so all raise together and none waits for a rank that has failed.
         if not any(share[1] for share, _ in shares):
             raise RuntimeError("the validation data set is empty: its loader gave no batch")
         if self._distributed.rank != 0:
@@ -106,7 +106,10 @@ class Validation:
 
 
 def reducers_by_name(chosen: Any, names: Any) -> dict[str, Reducer]:
-    """The reducer of each metric; InvalidExperimentException for a dict that does not fit the names."""
+    """Return the reducer of each metric.
+
+    Raises InvalidExperimentException if a dict does not match the names.
+    """
     if isinstance(chosen, Reducer):
         return dict.fromkeys(names, chosen)
     if not isinstance(chosen, dict) or not all(isinstance(reducer, Reducer) for reducer in chosen.values()):

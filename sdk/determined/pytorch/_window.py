@@ -22,7 +22,10 @@ class Window:
         return len(self._batches)
 
     def add(self, given: Any, batch_idx: int) -> None:
-        """Metrics of a batch; TypeError for no dict, ValueError for other names than those before."""
+        """Add the metrics of a batch.
+
+        Raises TypeError or ValueError if they are no dict or the names differ.
+        """
         if type(given) is not dict:
             given = _as_dict(given)
         if self._names is None:
@@ -34,7 +37,7 @@ class Window:
         )
 
     def close(self, distributed: DistributedContext) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        """(averages, metrics of each batch), the same on all ranks; an empty window begins."""
+        """Return (averages, metrics of each batch), the same on all ranks, and start a new window."""
         batches = [{name: plain(value) for name, value in metrics.items()} for metrics in self._batches]
         self._batches, self._names = [], None
         if distributed.size > 1:
@@ -44,7 +47,7 @@ class Window:
 
 
 def numbers(batches: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Arrays without dimensions as numbers: these are reported in a fraction of the time."""
+    """Convert zero-dimensional arrays to numbers, which are much faster to report."""
     return [
         {name: v.item() if isinstance(v, np.ndarray) and v.ndim == 0 else v for name, v in metrics.items()}
         for metrics in batches
@@ -70,21 +73,21 @@ def _refuse(given: dict[str, Any], names: Any, batch_idx: int) -> None:
 
 
 def _kept(value: torch.Tensor) -> torch.Tensor:
-    # On an accelerator a copy is queued, not waited for; on the CPU the reference shares memory, too.
+    # On an accelerator the copy is only queued, without waiting. On the CPU no copy is made.
     value = value.detach()
     return value.clone() if value.is_cuda else value
 
 
 def plain(value: Any) -> Any:
-    """A tensor as an array in the memory of the processor; anything else as it is."""
+    """Convert a tensor to an array in host memory. Return anything else unchanged."""
     if not isinstance(value, torch.Tensor):
         return value
-    # Half-width floats of the newer kind are unknown to numpy.
+    # NumPy has no bfloat16.
     return (value.float() if value.dtype is torch.bfloat16 else value).cpu().numpy()
 
 
 def _over_ranks(each: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """For each batch the mean over ranks."""
+    """Return, for each batch, the mean over ranks."""
     return [
         {name: _mean([metrics[name] for metrics in ranks if name in metrics]) for name in ranks[0]}
         for ranks in zip(*each, strict=False)

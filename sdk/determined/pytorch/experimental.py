@@ -1,4 +1,4 @@
-"""Going over a data set once, batch by batch, on all slots: inference, statistics (Trainer spec, 17)."""
+"""Batch processing: one pass over a data set on all slots, for example inference (Trainer spec, 17)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OURS = ("shuffle", "sampler", "batch_sampler")
 
 
 def get_default_device(core_context: core.Context) -> torch.device:
-    """Return the device of this rank: its GPU, else the CPU.
+    """Return this rank's device: its GPU, or else the CPU.
 
     Args:
         core_context: The Core API of this process.
@@ -36,9 +36,9 @@ def get_default_device(core_context: core.Context) -> torch.device:
 
 
 class TorchBatchProcessorContext(_PyTorchReducerContext):
-    """What a `TorchBatchProcessor` works with.
+    """The context of a `TorchBatchProcessor`.
 
-    Metrics of reducers for validation are reported when all batches are processed.
+    Metrics of validation reducers are reported after all batches are processed.
 
     Attributes:
         distributed: The ranks, a `determined.core.DistributedContext`.
@@ -46,11 +46,11 @@ class TorchBatchProcessorContext(_PyTorchReducerContext):
     """
 
     def __init__(self, core_context: core.Context, storage_path: str) -> None:
-        """Made by `torch_batch_process()`.
+        """Constructed by `torch_batch_process()`.
 
         Args:
-            core_context: What reports and stores.
-            storage_path: Storage id under which the files of `upload_path()` are stored.
+            core_context: Reports metrics and stores files.
+            storage_path: Storage id for the files of `upload_path()`.
         """
         super().__init__()
         self._core = core_context
@@ -60,12 +60,12 @@ class TorchBatchProcessorContext(_PyTorchReducerContext):
         self.device: torch.device = get_default_device(core_context)
 
     def to_device(self, data: Any, warned_types: set[type] | None = None) -> Any:
-        """Return a batch on the device of this rank.
+        """Return a batch moved to this rank's device.
 
         Args:
-            data: A tensor, a NumPy array, or lists, tuples and dicts of them. What cannot be moved stays,
-                with one warning for each type.
-            warned_types: Types that were warned about before, instead of those of the context.
+            data: A tensor, a NumPy array, or lists, tuples and dicts of them. Other values are returned
+                unchanged, with one warning per type.
+            warned_types: Types already warned about, instead of those of the context.
         """
         return to_device(data, self.device, self._warned_types if warned_types is None else warned_types)
 
@@ -87,13 +87,13 @@ class TorchBatchProcessorContext(_PyTorchReducerContext):
 
     @contextlib.contextmanager
     def upload_path(self) -> Iterator[pathlib.Path]:
-        """Give a directory whose files go to the checkpoint storage at the end of the `with`.
+        """Yield a directory whose files are uploaded to checkpoint storage when the `with` block ends.
 
-        Any rank may call it, as often as it likes. All files are stored under one id, which the checkpoints
-        of the trial name as `default_output_uuid`, so give each file a name of its own.
+        Any rank may call it any number of times. All files are stored under one storage id, which the trial's
+        checkpoints record as `default_output_uuid`. Therefore give each file a unique name.
 
         Returns:
-            The directory, when entered.
+            A context manager that yields the directory.
 
         Example:
             ```python
@@ -107,14 +107,14 @@ class TorchBatchProcessorContext(_PyTorchReducerContext):
 
 
 class TorchBatchProcessor(abc.ABC):
-    """What to do with each batch of a data set. Subclass it; `torch_batch_process()` takes the class."""
+    """Processes each batch of a data set. Subclass it and pass the class to `torch_batch_process()`."""
 
     @abc.abstractmethod
     def __init__(self, context: TorchBatchProcessorContext) -> None:
-        """Load what is needed, such as the model.
+        """Load what you need, such as the model.
 
         Args:
-            context: Gives the device, and stores results.
+            context: Provides the device and stores results.
         """
 
     @abc.abstractmethod
@@ -122,17 +122,15 @@ class TorchBatchProcessor(abc.ABC):
         """Process one batch.
 
         Args:
-            batch: What the data loader gave, not moved to the device.
-            batch_idx: Index of the batch among those of this rank, from 0.
+                batch: A batch from the data loader, not moved to the device.
+                batch_idx: Index of the batch on this rank, from 0.
         """
 
     def on_checkpoint_start(self) -> None:  # noqa: B027
-        """Called before a checkpoint: what was processed will not be repeated, so store results still in
-        memory.
-        """
+        """Called before a checkpoint. Store results still in memory: processed batches are not repeated."""
 
     def on_finish(self) -> None:  # noqa: B027
-        """Called when all batches of this rank are processed."""
+        """Called after all batches of this rank are processed."""
 
 
 def torch_batch_process(
@@ -144,22 +142,22 @@ def torch_batch_process(
     dataloader_kwargs: dict[str, Any] | None = None,
     distributed_context: core.DistributedContext | None = None,
 ) -> None:
-    """Process a data set once on all slots of a trial; after a pause, continue at the next batch.
+    """Process a data set once on all slots of a trial. After a pause it continues at the next batch.
 
     Args:
-        batch_processor_cls: What to do with each batch; every rank makes one object.
-        dataset: A data set with indexes and a length.
-        batch_size: Records in a batch; 1 unless given here or in `dataloader_kwargs`.
-        max_batches: Batches of each rank at most; None for all.
-        checkpoint_interval: Batches of each rank after which a small checkpoint records the progress.
-        dataloader_kwargs: Arguments of torch's `DataLoader`, but for `shuffle`, `sampler` and
+        batch_processor_cls: Processes each batch. Every rank creates one instance.
+        dataset: A map-style data set with a length.
+        batch_size: Number of records in a batch; 1 unless given here or in `dataloader_kwargs`.
+        max_batches: Maximum number of batches on each rank, or None for all.
+        checkpoint_interval: Number of batches on each rank between small checkpoints that record progress.
+        dataloader_kwargs: Arguments for torch's `DataLoader`, except `shuffle`, `sampler` and
             `batch_sampler`.
-        distributed_context: The ranks, where the script has made them itself.
+        distributed_context: The ranks, if the script has created them itself.
 
     Raises:
-        RuntimeError: The script does not run in a trial on a cluster.
-        TypeError: The data set has no length.
-        ValueError: `dataloader_kwargs` decide on the order, `batch_size` is given twice, or
+        RuntimeError: If the script does not run in a trial on a cluster.
+        TypeError: If the data set has no length.
+        ValueError: If `dataloader_kwargs` set the order, `batch_size` is given twice, or
             `checkpoint_interval` is below 1.
 
     Example:
@@ -201,7 +199,7 @@ def _checked(dataset: Any, batch_size: int | None, interval: int, options: dict[
         raise TypeError(f"the data set must have a length, a {type(dataset).__name__} has none")
     taken = [name for name in _OURS if name in options]
     if taken:
-        raise ValueError(f"dataloader_kwargs cannot have {', '.join(taken)}: ranks take batches in turns")
+        raise ValueError(f"dataloader_kwargs cannot have {', '.join(taken)}: batches are distributed round-robin over the ranks")
     if batch_size is not None and "batch_size" in options:
         raise ValueError("give batch_size once, not in dataloader_kwargs as well")
     if interval < 1:
@@ -212,13 +210,13 @@ def _checked(dataset: Any, batch_size: int | None, interval: int, options: dict[
 
 
 def _resumed(core_context: core.Context, info: ClusterInfo) -> tuple[int, str]:
-    """How many batches each rank has processed, and the storage id of their results."""
+    """Return the number of batches each rank has processed, and the storage id of their results."""
     state: dict[str, Any] = {}
     if info.latest_checkpoint is not None:
         with core_context.checkpoint.restore_path(info.latest_checkpoint) as path:
             file = path / FILE
             state = json.loads(file.read_text()) if file.exists() else {}
-    # Another trial's progress does not count: this trial processes all batches itself.
+    # Ignore another trial's progress: this trial must process all batches itself.
     if state.get("trial_id", info.trial.trial_id) != info.trial.trial_id:
         state = {}
     output: str = core_context.distributed.broadcast(state.get("default_output_uuid") or str(uuid.uuid4()))
@@ -226,7 +224,7 @@ def _resumed(core_context: core.Context, info: ClusterInfo) -> tuple[int, str]:
 
 
 class _Batches:
-    """The batches of one rank."""
+    """The batches of this rank."""
 
     def __init__(
         self,
@@ -240,7 +238,7 @@ class _Batches:
         order = BatchSampler(SequentialSampler(dataset), size, drop_last)
         mine = share_length(len(order), group.size, group.rank)
         self.most = share_length(len(order), group.size, 0)
-        """Of the rank that has most."""
+        """Number of batches on the rank that has the most."""
         if most is not None:
             mine, self.most = min(mine, most), min(self.most, most)
         self.start, self.mine = start, mine
@@ -253,7 +251,7 @@ class _Batches:
 
 
 class _Run:
-    """All batches of a rank, in portions after which all ranks meet."""
+    """Processes all batches of a rank, synchronizing with the other ranks at intervals."""
 
     def __init__(
         self,
@@ -269,7 +267,7 @@ class _Run:
         self._done = -1
 
     def over(self, batches: _Batches, op: core.SearcherOperation) -> bool:
-        """Process all that is left; False when the trial is to leave before that."""
+        """Process all remaining batches. Returns False if the trial is preempted first."""
         if self._done >= batches.most:
             return True
         pending = iter(batches)
@@ -286,7 +284,7 @@ class _Run:
         return True
 
     def _meet(self, report_progress: Callable[[], None]) -> None:
-        """Store the progress. Ranks with fewer batches call this as well, with nothing left to do."""
+        """Store the progress. Ranks that have run out of batches must still call this."""
         self._processor.on_checkpoint_start()
         self._core.distributed.gather(None)
         if self._core.distributed.rank != 0:
@@ -297,7 +295,7 @@ class _Run:
         report_progress()
 
     def finish(self, batches: _Batches) -> dict[str, Any]:
-        """The metrics of all reducers, reported."""
+        """Return and report the metrics of all reducers."""
         self._processor.on_finish()
         metrics = self._context.reduce_metrics(for_training=False)
         if metrics and self._core.distributed.rank == 0:

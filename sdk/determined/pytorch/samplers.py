@@ -1,4 +1,4 @@
-"""Building blocks that repeat, share out, skip and shuffle what another sampler gives (Trainer spec, 6)."""
+"""Samplers that repeat, shard, skip or shuffle another sampler's items (Trainer spec, 6)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class _Wrapping(Sampler[T]):
-    """Has the length of what it wraps."""
+    """Base class of samplers that have the length of the wrapped sampler."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -36,11 +36,11 @@ class _Wrapping(Sampler[T]):
 
 
 class _WrappingBatches(_Wrapping[list[int]], BatchSampler):
-    """A batch sampler also by its class, as some frameworks ask."""
+    """Also derives from BatchSampler, because some frameworks check for it."""
 
 
 class RepeatSampler(_Wrapping[int]):
-    """Repeats a sampler without end."""
+    """Repeats a sampler indefinitely."""
 
     def __init__(self, sampler: Any) -> None:
         super().__init__(sampler)
@@ -50,7 +50,7 @@ class RepeatSampler(_Wrapping[int]):
 
 
 class RepeatBatchSampler(_WrappingBatches):
-    """The same for batches."""
+    """Repeats a batch sampler indefinitely."""
 
     def __init__(self, batch_sampler: Any) -> None:
         super().__init__(batch_sampler)
@@ -60,12 +60,12 @@ class RepeatBatchSampler(_WrappingBatches):
 
 
 def share_length(length: int, num_workers: int, rank: int) -> int:
-    """How many of `length` items are those of a rank when they go round."""
+    """Return a rank's share of `length` items that are distributed round-robin."""
     return length // num_workers + (1 if length % num_workers > rank else 0)
 
 
 class DistributedSampler(_Wrapping[int]):
-    """Every `num_workers`-th item, beginning with number `rank`."""
+    """Yields every `num_workers`-th item, starting with item number `rank`."""
 
     def __init__(self, sampler: Any, num_workers: int, rank: int) -> None:
         super().__init__(sampler)
@@ -79,7 +79,7 @@ class DistributedSampler(_Wrapping[int]):
 
 
 class DistributedBatchSampler(_WrappingBatches):
-    """The same for batches; ValueError for a rank that does not exist."""
+    """Yields every `num_workers`-th batch. Raises ValueError for an invalid rank."""
 
     def __init__(self, batch_sampler: Any, num_workers: int, rank: int) -> None:
         if num_workers < 1:
@@ -97,7 +97,7 @@ class DistributedBatchSampler(_WrappingBatches):
 
 
 class SkipSampler(_Wrapping[Any], BatchSampler):
-    """Leaves out the first items, each time; its length is that of all."""
+    """Skips the first items on every pass. Its length still counts all items."""
 
     def __init__(self, sampler: Any, skip: int) -> None:
         super().__init__(sampler)
@@ -108,7 +108,7 @@ class SkipSampler(_Wrapping[Any], BatchSampler):
 
 
 class SkipBatchSampler(_WrappingBatches):
-    """The same for batches."""
+    """Skips the first batches on every pass. Its length still counts all batches."""
 
     def __init__(self, batch_sampler: Any, skip: int) -> None:
         super().__init__(batch_sampler)
@@ -119,7 +119,7 @@ class SkipBatchSampler(_WrappingBatches):
 
 
 class ReproducibleShuffleSampler(_Wrapping[int]):
-    """Shuffles each pass with one random generator, which continues from pass to pass."""
+    """Shuffles each pass with one random generator that continues from pass to pass."""
 
     def __init__(self, sampler: Any, seed: int) -> None:
         super().__init__(sampler)
@@ -132,7 +132,7 @@ class ReproducibleShuffleSampler(_Wrapping[int]):
 
 
 class ReproducibleShuffleBatchSampler(_Wrapping[list[int]]):
-    """The same for batches, which stay as they are."""
+    """Shuffles the order of batches on each pass, but not their contents."""
 
     def __init__(self, batch_sampler: Any, seed: int) -> None:
         super().__init__(batch_sampler)
@@ -145,9 +145,9 @@ class ReproducibleShuffleBatchSampler(_Wrapping[list[int]]):
 
 
 class EpochShuffleSampler(Sampler[int]):
-    """Each pass in an order that follows from the seed and the number of the pass alone.
+    """Shuffles each pass in an order determined only by the seed and the pass number.
 
-    So a resumed run continues in the order that it would have had (Trainer spec, D4).
+    A resumed run therefore continues in the same order as an uninterrupted one (Trainer spec, D4).
     """
 
     def __init__(self, length: int, seed: int, first_pass: int = 0) -> None:
@@ -159,7 +159,7 @@ class EpochShuffleSampler(Sampler[int]):
         return self._length
 
     def __iter__(self) -> Iterator[int]:
-        # Seeds that differ by 1 give streams that have nothing to do with each other.
+        # SeedSequence makes the streams of consecutive seeds independent.
         mixed = int(np.random.SeedSequence([self._seed, self._pass]).generate_state(1, np.uint64)[0])
         self._pass += 1
         order = torch.randperm(self._length, generator=torch.Generator().manual_seed(mixed % 2**63))
@@ -169,20 +169,20 @@ class EpochShuffleSampler(Sampler[int]):
 def adapt_batch_sampler(
     batch_sampler: Any, repeat: bool = False, skip: int = 0, num_replicas: int = 1, rank: int = 0
 ) -> BatchSampler:
-    """Repeat a batch sampler, then share it out, then leave out the first batches.
+    """Repeat a batch sampler, then shard it, then skip the first batches.
 
     Args:
-        batch_sampler: Gives lists of indexes.
-        repeat: Whether it begins again whenever it ends.
-        skip: Batches of this rank to leave out.
+        batch_sampler: Yields lists of indexes.
+        repeat: Whether it restarts whenever it ends.
+        skip: Number of this rank's batches to skip.
         num_replicas: Number of ranks. Each gets every `num_replicas`-th batch.
-        rank: Which of them, from 0.
+        rank: This rank, from 0.
 
     Returns:
         The batch sampler of this rank.
 
     Raises:
-        ValueError: `rank` is not below `num_replicas`.
+        ValueError: If `rank` is not below `num_replicas`.
     """
     adapted = batch_sampler
     if repeat:
