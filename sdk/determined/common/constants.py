@@ -1,4 +1,4 @@
-"""Limits and defaults of the client that scripts read by this module's name."""
+"""Client limits and defaults that scripts read from this module."""
 
 from determined.context import ALWAYS_IGNORED, IGNORE_FILE, LIMIT_BYTES
 

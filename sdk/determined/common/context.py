@@ -1,4 +1,4 @@
-"""Packing a directory of code, by the name that client scripts import."""
+"""Packs a directory of code, under the name that client scripts import."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _absent.explain_in(__name__)
 def read_legacy_context(
     context_root: Path | None, includes: Iterable[Path] = (), limit: int = context.LIMIT_BYTES
 ) -> list[dict[str, Any]]:
-    """The files of a directory, and of `includes` under their own names, as the master takes them.
+    """Pack the files of a directory, and of `includes` under their own names, in the form the master accepts.
 
-    Raises `determined.context.ContextError`, a ValueError, beyond `limit` bytes.
+    Raises `determined.context.ContextError`, a ValueError, if they exceed `limit` bytes.
     """
     return context.pack(context_root, list(includes), limit=limit)

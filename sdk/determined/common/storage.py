@@ -1,4 +1,4 @@
-"""The name under which published scripts import checkpoint storage."""
+"""Checkpoint storage, under the name that published scripts import."""
 
 from determined import _absent
 from determined.storage import (

@@ -1,4 +1,4 @@
-"""Names that existing clients import from here (core API spec, names under `determined.common`)."""
+"""Utilities that existing clients import from here (core API spec, names under `determined.common`)."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ _Result = TypeVar("_Result")
 
 
 def safe_load_yaml_with_exceptions(yaml_file: TextIO) -> Any:
-    """The content of an open YAML file; raises `yamlfile.YamlProblem` (a ValueError) with line and column."""
+    """Parse an open YAML file. Raises `yamlfile.YamlProblem` (a ValueError) with line and column."""
     return yamlfile.parse(yaml_file.read(), str(getattr(yaml_file, "name", "the YAML text")))
 
 
 def get_default_master_address() -> str:
-    """Where the master is if nobody says: `DET_MASTER`, `DET_MASTER_ADDR`, else this host."""
+    """Return the default address of the master: `DET_MASTER`, else `DET_MASTER_ADDR`, else this host."""
     return os.environ.get("DET_MASTER") or os.environ.get("DET_MASTER_ADDR") or "localhost:8080"
 
 
 def get_config_path() -> Path:
-    """Where the client keeps tokens and certificates."""
+    """Return the directory where the client keeps tokens and certificates."""
     from determined.transport.token_store import config_dir
 
     return config_dir()
 
 
 def get_det_username_from_env() -> str | None:
-    """`DET_USER`."""
+    """Return `DET_USER`."""
     return os.environ.get("DET_USER")
 
 
 def get_det_password_from_env() -> str | None:
-    """`DET_PASS`."""
+    """Return `DET_PASS`."""
     return os.environ.get("DET_PASS")
 
 
 def get_det_user_token_from_env() -> str | None:
-    """`DET_USER_TOKEN`."""
+    """Return `DET_USER_TOKEN`."""
     return os.environ.get("DET_USER_TOKEN")
 
 
 def get_max_retries_config() -> Any:
-    """How often requests that may be repeated are tried again, as a Retry of urllib3."""
+    """Return how often repeatable requests are retried, as a urllib3 Retry."""
     from urllib3.util.retry import Retry
 
     from determined.transport.rest import default_pauses
@@ -63,18 +63,18 @@ def get_max_retries_config() -> Any:
 
 
 def debug_mode() -> bool:
-    """Whether `DET_DEBUG` asks for tracebacks."""
+    """Whether `DET_DEBUG` enables tracebacks."""
     return os.environ.get("DET_DEBUG", "").lower() in ("true", "1", "yes")
 
 
 def chunks(lst: Sequence[_Result], chunk_size: int) -> Iterator[Sequence[_Result]]:
-    """The list in pieces, the last of which may be shorter."""
+    """Yield the list in chunks, the last of which may be shorter."""
     for start in range(0, len(lst), chunk_size):
         yield lst[start : start + chunk_size]
 
 
 def sizeof_fmt(val: float) -> str:
-    """A number of bytes for people: `2.0KB`."""
+    """Format a number of bytes for display: `2.0KB`."""
     for unit in ("", "K", "M", "G", "T", "P", "E", "Z"):
         if abs(val) < 1024:
             return f"{val:.1f}{unit}B"
@@ -83,14 +83,14 @@ def sizeof_fmt(val: float) -> str:
 
 
 def parse_protobuf_timestamp(ts: str) -> datetime:
-    """A time as the REST API writes it."""
+    """Parse a time in the REST API's format."""
     from determined.transport import instant
 
     return instant.parse(ts)
 
 
 def preserve_random_state(fn: Callable[_Params, _Result]) -> Callable[_Params, _Result]:
-    """Have a function leave Python's generator of chance as it was."""
+    """Decorator that preserves the state of Python's random generator."""
 
     @functools.wraps(fn)
     def call(*args: _Params.args, **kwargs: _Params.kwargs) -> _Result:
@@ -106,7 +106,7 @@ def preserve_random_state(fn: Callable[_Params, _Result]) -> Callable[_Params, _
 def deprecated(
     message: str | None = None,
 ) -> Callable[[Callable[_Params, _Result]], Callable[_Params, _Result]]:
-    """Have a function warn, with a FutureWarning, that it is old."""
+    """Decorator that makes a function issue a FutureWarning that it is deprecated."""
 
     def decorate(fn: Callable[_Params, _Result]) -> Callable[_Params, _Result]:
         @functools.wraps(fn)
@@ -124,7 +124,10 @@ def deprecated(
 def wait_for(
     predicate: Callable[[], tuple[bool, _Result]], timeout: int = 60, interval: float = 0.1
 ) -> _Result:
-    """Ask until the first of two answers is True; returns the second. TimeoutError after so many seconds."""
+    """Poll until the first returned value is True, then return the second.
+
+    TimeoutError after `timeout` seconds.
+    """
     end = time.monotonic() + timeout
     while True:
         done, value = predicate()

@@ -1,6 +1,4 @@
 """Python client: the functions of `client`, or a `Determined` object (client spec, section 2)."""
-2).
-"""
 
 from determined.common.api import Session
 from determined.experimental import client

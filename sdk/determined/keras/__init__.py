@@ -1,7 +1,7 @@
-"""Training of Keras models that can be stopped, continued, searched over and spread.
+"""Training of Keras models: resumable, distributed, and with hyperparameter search.
 
-Needs Keras 3 (`pip install keras`) and one of its backends: PyTorch, TensorFlow or JAX. `tf.keras` of
-TensorFlow 2.16 and later is Keras 3, so scripts that import it run here as they are.
+Requires Keras 3 (`pip install keras`) and one of its backends: PyTorch, TensorFlow or JAX. `tf.keras` in
+TensorFlow 2.16 and later is Keras 3, so scripts that import it run unchanged.
 
 Example:
     ```python

@@ -1,4 +1,4 @@
-"""Which backend Keras computes with, where nothing has said so."""
+"""Chooses the Keras backend when none is configured."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pathlib
 import sys
 
 USUAL = "tensorflow"
-"""What Keras takes by itself, and writes into its file at its first import, installed or not."""
+"""Keras' default backend. Keras writes it to its file on first import, even if it is not installed."""
 
 
 def choose() -> None:
-    """Choose PyTorch where the backend that Keras would take is not installed.
+    """Choose PyTorch if the backend that Keras would use is not installed.
 
-    What `KERAS_BACKEND` says stays, and so does a Keras that is imported already.
+    A setting in `KERAS_BACKEND` is respected, and so is a Keras that is already imported.
     """
     if "keras" in sys.modules or "KERAS_BACKEND" in os.environ or _is_installed(_of_the_file()):
         return
@@ -33,5 +33,5 @@ def _of_the_file() -> str:
 
 
 def _is_installed(backend: str) -> bool:
-    # Backends are called as their packages are.
+    # Backends have the same names as their packages.
     return backend.isidentifier() and importlib.util.find_spec(backend) is not None

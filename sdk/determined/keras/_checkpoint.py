@@ -1,4 +1,4 @@
-"""What a checkpoint of a TFKerasTrial holds, written and read."""
+"""Writes and reads the checkpoints of a TFKerasTrial."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WEIGHTS, MODEL, STATE, LOAD_DATA = "model.weights.h5", "model.json", "trial_stat
 
 
 def metadata(steps: int) -> dict[str, Any]:
-    """What the registry knows of the checkpoint."""
+    """Return the metadata for the registry."""
     return {
         "determined_version": __version__,
         "steps_completed": steps,
@@ -32,7 +32,7 @@ def metadata(steps: int) -> dict[str, Any]:
 
 
 def write(folder: pathlib.Path, model: Any, counters: Counters, state: dict[str, Any]) -> None:
-    """The files of a checkpoint but for its code; `state` is what this module does not know of."""
+    """Write the files of a checkpoint except its code. `state` is additional state from the caller."""
     model.save_weights(folder / WEIGHTS)
     _write_structure(folder, model)
     whole = {"counters": msgspec.to_builtins(counters), "unsaved": _unsaved_values(model), **state}
@@ -47,7 +47,7 @@ def _write_structure(folder: pathlib.Path, model: Any) -> None:
 
 
 def write_load_data(folder: pathlib.Path, trial: Any, settings: Any) -> None:
-    """What `load_model_from_checkpoint_path` needs."""
+    """Write the data that `load_model_from_checkpoint_path` needs."""
     kind = type(trial)
     load_data = {
         "trial_type": "TFKerasTrial",
@@ -59,7 +59,7 @@ def write_load_data(folder: pathlib.Path, trial: Any, settings: Any) -> None:
 
 
 def read(folder: pathlib.Path) -> dict[str, Any]:
-    """The state of a checkpoint; RuntimeError for one of something else."""
+    """Read the state of a checkpoint. Raises RuntimeError if it is not a TFKerasTrial's."""
     path = folder / STATE
     if not path.exists() or not (folder / WEIGHTS).exists():
         raise RuntimeError(
@@ -71,7 +71,7 @@ def read(folder: pathlib.Path) -> dict[str, Any]:
 
 
 def load(folder: pathlib.Path, model: Any, state: dict[str, Any]) -> None:
-    """Restore weights, the optimizer and what draws random numbers; the model must be built."""
+    """Restore weights, optimizer and random states. The model must be built."""
     optimizer = getattr(model, "optimizer", None)
     if optimizer is not None and not optimizer.built:
         optimizer.build(model.trainable_variables)
@@ -86,7 +86,7 @@ def load(folder: pathlib.Path, model: Any, state: dict[str, Any]) -> None:
 
 
 def _unsaved(model: Any) -> list[Any]:
-    """Variables that `save_weights` leaves out: the states of what draws random numbers."""
+    """Return the variables that `save_weights` omits: the states of random generators."""
     saved = {id(variable) for variable in model.weights}
     return [variable for variable in model.variables if id(variable) not in saved]
 
@@ -95,11 +95,11 @@ def _unsaved_values(model: Any) -> list[Any]:
     return [keras.ops.convert_to_numpy(variable) for variable in _unsaved(model)]
 
 
-# -- random generators outside of the model
+# -- random generators outside the model
 
 
 def random_state() -> dict[str, Any]:
-    """States of the random generators of this process that are not part of a model."""
+    """Return the states of this process's random generators that are not part of a model."""
     states: dict[str, Any] = {"numpy": np.random.get_state(), "python": random.getstate()}
     torch = sys.modules.get("torch")
     if torch is not None:
@@ -110,7 +110,7 @@ def random_state() -> dict[str, Any]:
 
 
 def restore_random_state(saved: dict[str, Any]) -> None:
-    """Continue the streams of a checkpoint."""
+    """Restore random generator states from a checkpoint."""
     np.random.set_state(saved["numpy"])
     random.setstate(saved["python"])
     torch = sys.modules.get("torch")

@@ -1,4 +1,4 @@
-"""What a TFKerasTrial works with."""
+"""The context that a TFKerasTrial uses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Dataset = TypeVar("Dataset")
 
 
 class FitOptions(NamedTuple):
-    """What `configure_fit` chose."""
+    """The options that `configure_fit` sets."""
 
     verbose: bool = False
     class_weight: dict[int, float] | None = None
@@ -33,10 +33,10 @@ class FitOptions(NamedTuple):
 
 
 class TFKerasExperimentalContext:
-    """Reached as `context.experimental`. Caches of data sets are gone: `tf.data` has its own."""
+    """Reached as `context.experimental`. Data set caching was removed, because `tf.data` has its own."""
 
     def cache_train_dataset(self, *args: Any) -> Any:
-        """Refuse: call `dataset.cache()`.
+        """Always fails: call `dataset.cache()` instead.
 
         Args:
             *args: Not used.
@@ -50,7 +50,7 @@ class TFKerasExperimentalContext:
         raise InvalidExperimentException("cache_train_dataset() is gone: call dataset.cache() of tf.data")
 
     def cache_validation_dataset(self, *args: Any) -> Any:
-        """Refuse: call `dataset.cache()`.
+        """Always fails: call `dataset.cache()` instead.
 
         Args:
             *args: Not used.
@@ -67,7 +67,7 @@ class TFKerasExperimentalContext:
 
 
 class TFKerasTrialContext(TrialInformation, TrainingPlace, TrialContext):
-    """Wraps the model, its optimizers and data sets, and knows the hyperparameters and where training is."""
+    """Wraps the model, its optimizers and data sets. Provides hyperparameters and training progress."""
 
     def __init__(
         self,
@@ -77,13 +77,13 @@ class TFKerasTrialContext(TrialInformation, TrainingPlace, TrialContext):
         aggregation_frequency: int = 1,
         steps_completed: int = 0,
     ) -> None:
-        """Made by the platform.
+        """Constructed by the platform.
 
         Args:
-            core_context: What reports and stores.
+            core_context: Reports metrics and stores checkpoints.
             settings: Hyperparameters, configuration and ids.
-            aggregation_frequency: Batches whose gradients are averaged for one step of the optimizer.
-            steps_completed: Batches trained before this process.
+            aggregation_frequency: Number of batches whose gradients are averaged for one optimizer step.
+            steps_completed: Number of batches trained before this process started.
         """
         TrialInformation.__init__(self, settings, steps_completed)
         self._core = core_context
@@ -99,13 +99,13 @@ class TFKerasTrialContext(TrialInformation, TrainingPlace, TrialContext):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> TFKerasTrialContext:
-        """Return a context off cluster, for trying a trial's parts in a notebook.
+        """Return an off-cluster context, for trying parts of a trial in a notebook.
 
         Args:
-            config: An experiment configuration. Hyperparameters that are not constant are drawn.
+            config: An experiment configuration. Hyperparameters that are not constant are sampled.
 
         Raises:
-            ValueError: The configuration is wrong; all its faults are named.
+            ValueError: If the configuration is invalid. The message lists all errors.
         """
         from determined.experimental import _test_run
 
@@ -118,7 +118,7 @@ class TFKerasTrialContext(TrialInformation, TrainingPlace, TrialContext):
         return self._index
 
     def wrap_model(self, model: Model) -> Model:
-        """Register the model that is trained; call it in `build_model()`, once.
+        """Register the model to train. Call it once, in `build_model()`.
 
         Args:
             model: A `keras.Model`, compiled before or after.
@@ -127,7 +127,7 @@ class TFKerasTrialContext(TrialInformation, TrainingPlace, TrialContext):
             The same model.
 
         Raises:
-            InvalidExperimentException: There is a wrapped model already.
+                InvalidExperimentException: If a model was already wrapped.
         """
         if self.model is not None and self.model is not model:
             raise InvalidExperimentException("a trial has one model: wrap_model() was called before")
@@ -135,17 +135,18 @@ class TFKerasTrialContext(TrialInformation, TrainingPlace, TrialContext):
         return model
 
     def wrap_optimizer(self, optimizer: keras.optimizers.Optimizer) -> keras.optimizers.Optimizer:
-        """Register an optimizer: on several slots its gradients are averaged over them.
+        """Register an optimizer. With several slots its gradients are averaged over them.
 
         Args:
-            optimizer: What `compile()` gets afterwards. With `optimizations.aggregation_frequency` above 1 it
-                steps once for so many batches, with the mean of their gradients.
+            optimizer: The optimizer to pass to `compile()`. If `optimizations.aggregation_frequency` is above
+                1, it
+                steps once per that many batches, with the mean of their gradients.
 
         Returns:
             The same optimizer.
 
         Raises:
-            InvalidExperimentException: It accumulates another number of batches by itself.
+            InvalidExperimentException: If it accumulates a different number of batches itself.
         """
         if self._aggregation > 1:
             own = optimizer.gradient_accumulation_steps
@@ -159,11 +160,12 @@ class TFKerasTrialContext(TrialInformation, TrainingPlace, TrialContext):
         return optimizer
 
     def wrap_dataset(self, dataset: Dataset, shard_dataset: bool = True) -> Dataset:
-        """Share a `tf.data.Dataset` out among the slots; call it right after the data set is made.
+        """Shard a `tf.data.Dataset` among the slots. Call it right after creating the data set.
 
         Args:
-            dataset: The data set, before it is shuffled and cut into batches.
-            shard_dataset: False if it holds this slot's records only, such as one that reads its own files.
+            dataset: The data set, before shuffling and batching.
+            shard_dataset: False if it already holds only this slot's records, for example if it reads its own
+                files.
 
         Returns:
             The data set of this slot's records.
@@ -181,17 +183,20 @@ class TFKerasTrialContext(TrialInformation, TrainingPlace, TrialContext):
         shuffle: bool | None = None,
         validation_steps: Any = _NOT_GIVEN,
     ) -> None:
-        """Choose what `model.fit()` would be given; call it in `__init__`. What is left out stays as it is.
+        """Set options that `model.fit()` would take. Call it in `__init__`.
+
+        Omitted options keep their values.
 
         Args:
-            verbose: Log each window's metrics (default: false).
+            verbose: Log the metrics of each window (default: false).
             class_weight: Weight of the loss by class, as `{class index: weight}`.
-            workers: Threads that load batches of a `PyDataset` ahead (default: 1).
-            use_multiprocessing: Has no effect but a warning: batches are loaded by threads.
-            max_queue_size: Batches that are loaded ahead (default: 10).
-            shuffle: Another order of records (of arrays) or batches (of a `PyDataset`) in each epoch
-                (default: true). A `tf.data.Dataset` is shuffled by its own `shuffle()`.
-            validation_steps: Batches of a validation on each slot (default: None, all).
+            workers: Number of threads that load batches of a `PyDataset` ahead (default: 1).
+            use_multiprocessing: Ignored with a warning: threads load the batches.
+            max_queue_size: Number of batches to load ahead (default: 10).
+            shuffle: Shuffle records (of arrays) or batches (of a `PyDataset`) differently in each epoch
+                (default:
+                true). Shuffle a `tf.data.Dataset` with its own `shuffle()`.
+            validation_steps: Number of batches in a validation on each slot (default: None, all).
         """
         if use_multiprocessing:
             logger.warning("use_multiprocessing has no effect: batches are loaded by threads (workers)")

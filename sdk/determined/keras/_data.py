@@ -1,8 +1,10 @@
-"""Batches for the loop, from every form of data that a TFKerasTrial may return.
+"""Batches for the training loop, from every form of data that a TFKerasTrial may return.
 
-Each is read from any batch on. Where batches have an index (arrays, `PyDataset`) none is loaded only to be
-skipped; the order of an epoch follows from the trial's seed and the number of the epoch alone. Ranks take
-turns: batch g of the endless sequence of passes is rank g mod size's.
+Reading can start at any batch. Batches with an index (arrays, `PyDataset`) are skipped without loading them,
+and
+the order of an epoch depends only on the trial's seed and the epoch number. Ranks take batches round-robin:
+batch g
+of the endless sequence of passes goes to rank g mod size.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ _MARK = "_determined_wrapped"
 
 
 class SequenceAdapter:
-    """A `keras.utils.PyDataset` (`Sequence`) with the threads that load its batches.
+    """A `keras.utils.PyDataset` (`Sequence`), with the number of threads that load its batches.
 
     Example:
         ```python
@@ -45,13 +47,13 @@ class SequenceAdapter:
         workers: int = 1,
         max_queue_size: int = 10,
     ) -> None:
-        """Keep what is given.
+        """Create an adapter.
 
         Args:
-            sequence: Gives batches by index: `len()` of them in a pass.
-            use_multiprocessing: Has no effect but a warning: batches are loaded by threads.
-            workers: Threads that load batches ahead.
-            max_queue_size: Batches that are loaded ahead.
+            sequence: Provides batches by index, `len()` of them per pass.
+            use_multiprocessing: Ignored with a warning: threads load the batches.
+            workers: Number of threads that load batches ahead.
+            max_queue_size: Number of batches to load ahead.
         """
         if use_multiprocessing:
             logger.warning("use_multiprocessing has no effect: batches are loaded by threads (workers)")
@@ -64,17 +66,17 @@ class Reading(NamedTuple):
     """How batches are loaded."""
 
     batch_size: int | None
-    """Of arrays, in records of one slot."""
+    """For arrays, the number of records on one slot."""
     shuffle: bool
     workers: int
     ahead: int
 
 
 class Batches:
-    """Batches with an index; `len()` of them in a pass."""
+    """Batches with an index; `len()` is the number per pass."""
 
     def __init__(self, length: int, load: Callable[[int, int], Any], workers: int, ahead: int) -> None:
-        """`load(epoch, index)` gives a batch."""
+        """`load(epoch, index)` returns a batch."""
         self._length = length
         self._load = load
         self._workers = workers
@@ -84,12 +86,12 @@ class Batches:
         return self._length
 
     def endless(self, skip: int, rank: int, size: int) -> Iterator[Any]:
-        """This rank's batches, from its number `skip` on."""
+        """Yield this rank's batches, starting at its number `skip`."""
         places = (divmod(at, self._length) for at in itertools.count(skip * size + rank, size))
         return self._loaded(places)
 
     def once(self, rank: int, size: int) -> Iterator[Any]:
-        """This rank's batches of one pass."""
+        """Yield this rank's batches of one pass."""
         return self._loaded((0, index) for index in range(rank, self._length, size))
 
     def _loaded(self, places: Iterable[tuple[int, int]]) -> Iterator[Any]:
@@ -106,20 +108,20 @@ class Batches:
 
 
 class Stream:
-    """Batches one after the other, as `tf.data` gives them; sharing them out is `wrap_dataset`'s."""
+    """Batches read sequentially, as from `tf.data`. `wrap_dataset` has already sharded them."""
 
     def __init__(self, data: Any) -> None:
         self._data = data
 
     def __len__(self) -> int:
-        """Of a pass; TypeError where that is not known."""
+        """Return the number of batches in a pass. Raises TypeError if it is unknown."""
         length = _cardinality(self._data)
         if length is None:
             raise TypeError("the data has no length")
         return length
 
     def endless(self, skip: int, rank: int, size: int) -> Iterator[Any]:
-        """Batches from number `skip` on; InvalidExperimentException for a pass without a batch."""
+        """Yield batches from number `skip` on. Raises InvalidExperimentException if a pass is empty."""
         with contextlib.suppress(TypeError):
             skip %= len(self)
         yield from self._skipped(skip)
@@ -142,10 +144,10 @@ class Stream:
 
 
 def adapt(data: Any, reading: Reading, seed: int, hook: str) -> Batches | Stream:
-    """Data of any form as batches.
+    """Convert data of any supported form to batches.
 
     Raises:
-        InvalidExperimentException: It is of no known form, empty, or not wrapped.
+        InvalidExperimentException: If the form is unknown, or the data is empty or not wrapped.
     """
     if isinstance(data, SequenceAdapter):
         reading = reading._replace(workers=data.workers, ahead=data.max_queue_size)
@@ -165,14 +167,14 @@ def adapt(data: Any, reading: Reading, seed: int, hook: str) -> Batches | Stream
 
 
 def sharded(dataset: Any, group: core.DistributedContext, shard: bool) -> Any:
-    """The part of a `tf.data.Dataset` that is this rank's, known as wrapped."""
+    """Return this rank's shard of a `tf.data.Dataset`, and register it as wrapped."""
     own_part = dataset.shard(group.size, group.rank) if shard and group.size > 1 else dataset
     _wrapped.append(own_part)
     return own_part
 
 
 _wrapped: list[Any] = []
-"""Data sets that were wrapped: operations on them make new ones, which name their input."""
+"""Wrapped data sets. Operations on a data set create new ones, which refer to their input."""
 
 
 def _check_wrapped(data: Any, hook: str) -> None:
@@ -191,7 +193,7 @@ def _check_wrapped(data: Any, hook: str) -> None:
 
 
 def records(batch: Any) -> int:
-    """Records in a batch: the first dimension of its first array."""
+    """Return the number of records in a batch: the first dimension of its first array."""
     for leaf in keras.tree.flatten(batch):
         shape = getattr(leaf, "shape", None)
         if shape is not None and len(shape):
@@ -202,7 +204,7 @@ def records(batch: Any) -> int:
 def _cardinality(data: Any) -> int | None:
     if callable(getattr(data, "cardinality", None)):
         count = int(data.cardinality())
-        # -1 stands for no end, -2 for not known.
+        # tf.data returns -1 for infinite and -2 for unknown.
         return count if count > 0 else None
     try:
         return len(data) or None
@@ -217,7 +219,7 @@ def _order(length: int, seed: int, epoch: int, shuffle: bool) -> Any:
 
 
 class _Orders:
-    """The order of the epoch that is read, and of the next one, which may be loaded ahead already."""
+    """Caches the order of the epoch being read, and of the next one, which may already be loading."""
 
     def __init__(self, length: int, seed: int, shuffle: bool) -> None:
         self._make = lambda epoch: _order(length, seed, epoch, shuffle)

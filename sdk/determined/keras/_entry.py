@@ -1,4 +1,4 @@
-"""Trains a class that the configuration names, with the configuration's values."""
+"""Trains a class named by the configuration, with the configuration's settings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from determined.keras._trial import TFKerasTrial
 
 
 def train(trial_class: type[TFKerasTrial], info: ClusterInfo) -> None:
-    """Train as the experiment of this trial is configured, to the end of the search."""
+    """Train as configured in the experiment, until the search ends."""
     trial, config = info.trial, info.trial._config
     with _ranks_of(info) as group, _core(group) as core_context:
         keras.utils.set_random_seed(trial.trial_seed % 2**32)
@@ -36,7 +36,7 @@ def train(trial_class: type[TFKerasTrial], info: ClusterInfo) -> None:
 
 
 def try_locally(trial_class: type[TFKerasTrial], hparams: dict[str, Any], config: dict[str, Any]) -> None:
-    """One batch of training, a validation and a checkpoint, without a cluster."""
+    """Train one batch, validate and store a checkpoint, without a cluster."""
     train_here(trial_class, hparams, config, max_length=Batch(1), test_mode=True)
 
 
@@ -53,7 +53,7 @@ def train_here(
     test_mode: bool = False,
     group: core.DistributedContext | None = None,
 ) -> TFKerasTrial:
-    """Train without a cluster; the trial, trained."""
+    """Train without a cluster, and return the trained trial."""
     group = group or core.DummyDistributedContext()
     with _core(group) as core_context:
         seed = seed_of(config)

@@ -1,4 +1,4 @@
-"""Models of checkpoints outside of training: to look at, to predict with."""
+"""Loads models from checkpoints outside training, for inspection or inference."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from determined.keras._trial import TFKerasTrial
 def load_model_from_checkpoint_path(path: str, tags: list[str] | None = None) -> keras.Model:
     """Return the model of a downloaded checkpoint, with its weights.
 
-    The trial's class is imported from the checkpoint's own code, and its `build_model()` called with the
-    hyperparameters of the trial.
+    The trial's class is imported from the code in the checkpoint, and its `build_model()` is called with the
+    trial's hyperparameters.
 
     Args:
-        path: The folder of the checkpoint, as `Checkpoint.download()` returns it.
-        tags: Was for models in TensorFlow's own format; has no effect.
+        path: Directory of the checkpoint, as returned by `Checkpoint.download()`.
+        tags: Option for models in TensorFlow's own format. It has no effect.
 
     Returns:
         The compiled model.
 
     Raises:
-        AssertionError: The folder is not the checkpoint of a TFKerasTrial.
-        ValueError: The trial's class cannot be imported.
+        AssertionError: If the directory is not the checkpoint of a TFKerasTrial.
+        ValueError: If the trial's class cannot be imported.
 
     Example:
         ```python

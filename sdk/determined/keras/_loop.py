@@ -25,7 +25,10 @@ logger = logging.getLogger("determined.keras")
 
 
 class _Callbacks(keras.callbacks.CallbackList):  # type: ignore[misc]
-    """Those of a trial. The loop says when a validation begins and ends, with the metrics of all ranks."""
+    """The callbacks of a trial.
+
+    The loop reports the start and end of validations, with metrics of all ranks.
+    """
 
     def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
         pass
@@ -40,14 +43,14 @@ class _Callbacks(keras.callbacks.CallbackList):  # type: ignore[misc]
         super().on_test_end(metrics)
 
     def tell(self, method: str, *given: Any) -> None:
-        """A moment that Keras does not know."""
+        """Call an event method that Keras does not define."""
         for callback in self.callbacks:
             if hasattr(callback, method):
                 getattr(callback, method)(*given)
 
 
 class KerasLoop(BoundaryLoop):
-    """Trains one TFKerasTrial, once."""
+    """Trains one TFKerasTrial once."""
 
     def __init__(self, trial: TFKerasTrial, context: TFKerasTrialContext, plan: Plan, local: bool) -> None:
         super().__init__(context._core, plan, context._settings, local)
@@ -116,7 +119,7 @@ class KerasLoop(BoundaryLoop):
                 )
             if isinstance(callback, callbacks.TensorBoard):
                 callback.log_dir = str(self._context.get_tensorboard_path())
-        # Before a validation nobody knows how many epochs or steps there will be.
+        # The number of epochs and steps is not known in advance.
         return _Callbacks(own_callbacks, model=self._model, verbose=0, epochs=1, steps=None)
 
     # -- checkpoints
@@ -140,7 +143,7 @@ class KerasLoop(BoundaryLoop):
             self._context._index = self._steps - 1
 
     def _build(self) -> None:
-        """A model without a declared input gets its shapes from a batch."""
+        """Build a model without a declared input, taking the shapes from a batch."""
         if self._model.built:
             return
         batch = next(self._data.once(0, 1))
@@ -154,7 +157,7 @@ class KerasLoop(BoundaryLoop):
         if each is not None:
             self._write_files(each)
         if not alone:
-            # All ranks continue together, so that none changes what is still being written.
+            # All ranks continue together, so that none modifies state that is still being written.
             self._distributed.broadcast(None)
 
     def _write_files(self, each: list[dict[str, Any]]) -> None:
@@ -219,7 +222,7 @@ class KerasLoop(BoundaryLoop):
         return {f"val_{name}": value for name, value in metrics.items()} if self._chief else None
 
     def _evaluate_share(self, most_batches: int | None) -> tuple[dict[str, Any], int]:
-        """This rank's metrics, and the records that they are of."""
+        """Return this rank's metrics, and the number of records they cover."""
         most = most_batches or self._context._fit.validation_steps
         counts: list[int] = []
         batches = itertools.islice(
@@ -229,7 +232,7 @@ class KerasLoop(BoundaryLoop):
         if first is None:
             return {}, 0
         with warnings.catch_warnings():
-            # That the batches end is the end of the pass.
+            # Running out of batches is the normal end of the pass.
             warnings.filterwarnings("ignore", message=".*ran out of data")
             values = self._model.evaluate(
                 _counted(itertools.chain([first], batches), counts),
@@ -240,7 +243,7 @@ class KerasLoop(BoundaryLoop):
         return {name: float(value) for name, value in values.items()}, sum(counts)
 
     def _over_ranks(self, metrics: dict[str, Any], count: int) -> dict[str, Any]:
-        """The mean over all records of all ranks."""
+        """Return the mean over all records of all ranks."""
         shares = [share for share in self._distributed.allgather((metrics, count)) if share[1]]
         if not shares:
             raise RuntimeError("the validation data is empty: its loader gave no batch")
@@ -253,10 +256,10 @@ class KerasLoop(BoundaryLoop):
         return self._context.get_stop_requested() or bool(self._model.stop_training)
 
     def _write_validation_events(self, metrics: dict[str, Any]) -> None:
-        """The Core API makes events of what is reported."""
+        """Do nothing: the Core API writes events for reported metrics."""
 
     def _upload_events(self) -> None:
-        """The Core API stores event files now and then, and at the end."""
+        """Do nothing: the Core API uploads event files periodically and at the end."""
 
     def _shut_down(self) -> None:
         if self._begun:

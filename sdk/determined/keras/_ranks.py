@@ -1,4 +1,4 @@
-"""Gradients that are averaged over all ranks, whatever the optimizer: by torch distributed."""
+"""Averages gradients over all ranks for any optimizer, using torch distributed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from determined.errors import InvalidExperimentException
 
 
 def check_backend() -> None:
-    """Raise InvalidExperimentException for several slots with a backend whose ranks cannot be joined."""
+    """Raise InvalidExperimentException if the backend cannot train on several slots."""
     if keras.backend.backend() != "torch":
         raise InvalidExperimentException(
             f"the Keras backend '{keras.backend.backend()}' trains on one slot per trial; several slots need "
@@ -19,14 +19,14 @@ def check_backend() -> None:
 
 
 def average_gradients(model: Any, optimizers: list[Any], size: int) -> None:
-    """Have every optimizer apply the mean of all ranks' gradients."""
+    """Make every optimizer apply the mean gradients of all ranks."""
     outer = getattr(model, "optimizer", None)
     if not any(_is_or_holds(outer, candidate) for candidate in optimizers):
         raise InvalidExperimentException(
             "the model was compiled with an optimizer that was not wrapped: on several slots pass "
             "context.wrap_optimizer(optimizer) to compile()"
         )
-    # One that scales losses decides for all ranks alike only if it sees the mean itself.
+    # A loss-scaling optimizer decides alike on all ranks only if it sees the mean gradients itself.
     others = [candidate for candidate in optimizers if not _is_or_holds(outer, candidate)]
     for optimizer in (outer, *others):
         _patch(optimizer, size)
@@ -42,12 +42,12 @@ def _patch(optimizer: Any, size: int) -> None:
     def apply_mean(grads: Any, trainable_variables: Any = None) -> Any:
         return apply(_mean(list(grads), size), trainable_variables)
 
-    # The object, not its class: by the class it is saved and loaded.
+    # Patch the instance and not the class, because saving and loading depend on the class.
     object.__setattr__(optimizer, "apply", apply_mean)
 
 
 def _mean(gradients: list[Any], size: int) -> list[Any]:
-    """The mean over ranks; one exchange for all gradients of a kind."""
+    """Return the mean over ranks, with one exchange for all gradients of the same type and device."""
     import torch
 
     means = list(gradients)

@@ -1,4 +1,4 @@
-"""What a Keras model must say of itself to be trained."""
+"""The class that users subclass to train a Keras model."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ if TYPE_CHECKING:
 class TFKerasTrial(Trial, abc.ABC):
     """Subclass it, and name the class as `entrypoint: model_def:MyTrial`.
 
-    Training and validation metrics are those of `model.compile()`; validation metrics get the prefix `val_`,
-    so `searcher.metric` is `val_loss` or `val_accuracy`.
+    The metrics are those of `model.compile()`. Validation metrics get the prefix `val_`, so `searcher.metric`
+    is
+    `val_loss` or `val_accuracy`, for example.
     """
 
     @abc.abstractmethod
     def __init__(self, context: TFKerasTrialContext) -> None:
-        """Keep the context.
+        """Store the context.
 
         Args:
-            context: Gives hyperparameters and wraps the model, its optimizer and `tf.data` data sets.
+            context: Provides hyperparameters, and wraps the model, its optimizer and `tf.data` data sets.
         """
 
     @abc.abstractmethod
@@ -49,9 +50,12 @@ class TFKerasTrial(Trial, abc.ABC):
         """Return the training data.
 
         Returns:
-            A tuple `(x, y)` or `(x, y, sample_weights)` of arrays whose first dimension is that of records,
-            cut into batches of `context.get_per_slot_batch_size()`; or batches: a `keras.utils.PyDataset`
-            (`Sequence`), a `SequenceAdapter`, or a `tf.data.Dataset` that `context.wrap_dataset()` returned.
+                Either a tuple `(x, y)` or `(x, y, sample_weights)` of arrays, whose first dimension is the
+                records. It
+                is split into batches of `context.get_per_slot_batch_size()`. Or batches: a
+                `keras.utils.PyDataset`
+                (`Sequence`), a `SequenceAdapter`, or a `tf.data.Dataset` returned by
+                `context.wrap_dataset()`.
         """
 
     @abc.abstractmethod
@@ -63,5 +67,5 @@ class TFKerasTrial(Trial, abc.ABC):
         return []
 
     def session_config(self) -> Any:
-        """Return None: sessions were a part of TensorFlow 1, and nothing asks for their configuration."""
+        """Return None. Sessions belonged to TensorFlow 1, and nothing uses their configuration."""
         return None

@@ -1,9 +1,11 @@
-"""Callbacks of Keras trials: those of Keras, with the moments of the platform and a state in checkpoints.
+"""Keras callbacks, extended with platform events and a state in checkpoints.
 
-Any `keras.callbacks.Callback` may be used. Two things differ from `model.fit()`: `on_epoch_end` gets no
-metrics, since validations and epochs need not coincide; and a callback that is to go on after a pause keeps
-its state in checkpoints (`get_state`, `load_state`). `EarlyStopping` and `ReduceLROnPlateau` of this module
-do both right: they look at each validation.
+You may use any `keras.callbacks.Callback`, but two things differ from `model.fit()`. `on_epoch_end` gets no
+metrics, because validations and epochs need not coincide. And to continue after a pause, a callback must keep
+its
+state in checkpoints (`get_state`, `load_state`). `EarlyStopping` and `ReduceLROnPlateau` in this module
+handle both:
+they act on each validation.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import keras
 
 
 class Callback(keras.callbacks.Callback):  # type: ignore[misc]
-    """A Keras callback with further moments; every rank calls all of them.
+    """A Keras callback with additional events. Every rank calls all of them.
 
     Example:
         ```python
@@ -39,46 +41,46 @@ class Callback(keras.callbacks.Callback):  # type: ignore[misc]
         """Called before a window of batches, which ends at the next report, validation or checkpoint.
 
         Args:
-            total_batches_trained: Batches of this trial so far, on one slot.
-            batches_requested: Always None: where the window ends is found as it is trained.
-            logs: Empty.
+                total_batches_trained: Number of batches of this trial so far, on one slot.
+                batches_requested: Always None, because the end of the window is not known in advance.
+                logs: Empty.
         """
 
     def on_train_workload_end(self, total_batches_trained: int, logs: dict[str, Any]) -> None:
         """Called after a window of batches.
 
         Args:
-            total_batches_trained: Batches of this trial so far, on one slot.
-            logs: Mean over the batches of the window, by the name of the metric.
+                total_batches_trained: Number of batches of this trial so far, on one slot.
+                logs: Mean over the batches of the window, by metric name.
         """
 
     def on_checkpoint_end(self, checkpoint_dir: str) -> None:
-        """Called on the chief when all files of a checkpoint are written and none is uploaded.
+        """Called on the chief after all files of a checkpoint are written, before any is uploaded.
 
         Args:
-            checkpoint_dir: The folder; files that are added to it are uploaded, too.
+            checkpoint_dir: The directory. Files added to it are uploaded too.
         """
 
     def get_state(self) -> Any:
-        """Return what of this callback belongs into checkpoints; anything that can be pickled."""
+        """Return the state to store in checkpoints. It must be picklable."""
         return None
 
     def load_state(self, state: Any) -> None:
-        """Take over what `get_state` returned; called after `on_train_begin`.
+        """Restore the state that `get_state` returned. Called after `on_train_begin`.
 
         Args:
-            state: As `get_state` returned it when the checkpoint was written.
+            state: The state stored in the checkpoint.
         """
 
 
 class _ByValidation(Callback):
-    """Makes a callback of Keras that goes by epochs go by validations."""
+    """Makes an epoch-based Keras callback act on validations instead."""
 
     _kept: tuple[str, ...] = ()
     _validations = 0
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Take the arguments of the class of the same name in Keras."""
+        """Accepts the arguments of the Keras class of the same name."""
         super().__init__(*args, **kwargs)
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
@@ -90,7 +92,7 @@ class _ByValidation(Callback):
         """
 
     def on_test_end(self, logs: dict[str, Any] | None = None) -> None:
-        """Look at the metrics of a validation.
+        """Process the metrics of a validation.
 
         Args:
             logs: Metrics of the validation, by name without the prefix `val_`.
@@ -104,20 +106,21 @@ class _ByValidation(Callback):
         return {name: getattr(self, name) for name in ("_validations", *self._kept)}
 
     def load_state(self, state: Any) -> None:
-        """Continue with the counters and the best value of a checkpoint.
+        """Restore the counters and the best value from a checkpoint.
 
         Args:
-            state: What `get_state()` returned.
+                state: A state returned by `get_state()`.
         """
         for name, value in state.items():
             setattr(self, name, value)
 
 
 class EarlyStopping(_ByValidation, keras.callbacks.EarlyStopping):  # type: ignore[misc]
-    """Stops the trial when a metric has stopped improving; `patience` counts validations.
+    """Stops the trial when a metric has stopped improving. `patience` counts validations.
 
-    Takes the arguments of `keras.callbacks.EarlyStopping`; `monitor` is the name of a validation metric
-    (`val_loss`). How often there is a validation is `min_validation_period` of the configuration.
+    Accepts the arguments of `keras.callbacks.EarlyStopping`; `monitor` names a validation metric
+    (`val_loss`).
+    `min_validation_period` in the configuration determines how often validations happen.
 
     Example:
         ```python
@@ -130,9 +133,9 @@ class EarlyStopping(_ByValidation, keras.callbacks.EarlyStopping):  # type: igno
 
 
 class ReduceLROnPlateau(_ByValidation, keras.callbacks.ReduceLROnPlateau):  # type: ignore[misc]
-    """Lowers the learning rate when a metric has stopped improving; `patience` counts validations.
+    """Lowers the learning rate when a metric has stopped improving. `patience` counts validations.
 
-    Takes the arguments of `keras.callbacks.ReduceLROnPlateau`; `monitor` is the name of a validation metric
+    Accepts the arguments of `keras.callbacks.ReduceLROnPlateau`; `monitor` names a validation metric
     (`val_loss`).
 
     Example:
@@ -146,31 +149,31 @@ class ReduceLROnPlateau(_ByValidation, keras.callbacks.ReduceLROnPlateau):  # ty
 
 
 class TensorBoard(Callback, keras.callbacks.TensorBoard):  # type: ignore[misc]
-    """Keras' own TensorBoard callback, writing where the platform stores event files from.
+    """Keras' TensorBoard callback, writing to the directory whose event files the platform stores.
 
-    Takes the arguments of `keras.callbacks.TensorBoard` but for `log_dir`, which is the trial's. It needs
-    TensorFlow. Metrics that are reported become events without it.
+    Accepts the arguments of `keras.callbacks.TensorBoard` except `log_dir`, which the platform sets. Requires
+    TensorFlow. Reported metrics become events even without this callback.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Take the arguments of `keras.callbacks.TensorBoard`.
+        """Accepts the arguments of `keras.callbacks.TensorBoard`.
 
         Raises:
-            ValueError: `log_dir` is given.
+            ValueError: If `log_dir` is given.
         """
         if "log_dir" in kwargs:
-            raise ValueError("log_dir is the platform's to choose: leave it out")
+            raise ValueError("log_dir is set by the platform: leave it out")
         super().__init__(*args, **kwargs)
 
     def get_state(self) -> Any:
-        """Return how far the steps of the events are."""
+        """Return the step counters of the events."""
         return {name: getattr(self, name, 0) for name in ("_global_train_batch", "_global_test_batch")}
 
     def load_state(self, state: Any) -> None:
-        """Continue with the steps of a checkpoint.
+        """Restore the step counters from a checkpoint.
 
         Args:
-            state: What `get_state()` returned.
+            state: A state returned by `get_state()`.
         """
         for name, value in state.items():
             setattr(self, name, value)

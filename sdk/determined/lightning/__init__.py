@@ -1,6 +1,6 @@
-"""Training by Lightning's Trainer as a trial of the platform.
+"""Training with Lightning's Trainer as a trial of the platform.
 
-Needs the package `lightning`; nothing else of the library does.
+Requires the package `lightning`; the rest of the library does not.
 """
 
 from determined import _absent

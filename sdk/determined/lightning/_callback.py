@@ -1,4 +1,4 @@
-"""Joins Lightning's Trainer to the search, the metrics and the checkpoints of a trial."""
+"""Connects Lightning's Trainer to a trial's search, metrics and checkpoints."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ logger = logging.getLogger("determined.lightning")
 
 
 class DetCallback(Checkpoint):  # type: ignore[misc]
-    """A callback of Lightning's Trainer that reports metrics and progress, stores checkpoints, resumes, and
-    stops when the platform asks for it.
+    """Callback for Lightning's Trainer that reports metrics, stores checkpoints and handles preemption.
 
-    Pass `ckpt_path` to `fit()`. Off cluster it does nothing. A trial that is preempted ends `fit()` as if it
-    were complete. `searcher.max_length` counts training batches or epochs; a bare number counts batches.
-    The callback ends the training: give the Trainer `max_epochs=-1`, or at least as many epochs.
+    Pass `ckpt_path` to `fit()`. Off cluster it does nothing. When the trial is preempted, `fit()` ends as if
+    it
+    were complete. `searcher.max_length` counts training batches or epochs; a bare number counts batches. The
+    callback ends the training, so give the Trainer `max_epochs=-1` or a large enough number.
 
     Example:
         ```python
@@ -35,15 +35,16 @@ class DetCallback(Checkpoint):  # type: ignore[misc]
     """
 
     def __init__(self, core_context: core.Context, every_n_epochs: int = 1) -> None:
-        """Fetch the trial's latest checkpoint, and read what the search asks for.
+        """Download the trial's latest checkpoint, and read the search's first request.
 
         Args:
             core_context: The Core API of this process.
-            every_n_epochs: Store a checkpoint after so many epochs; 0: only at the end of what the search
-                asks for, and when the run is to leave.
+            every_n_epochs: Store a checkpoint every this many epochs. With 0, store one only at the end of
+                each
+                search operation and on preemption.
 
         Raises:
-            ValueError: `searcher.max_length` is in records, which the Trainer does not count.
+            ValueError: If `searcher.max_length` is in records, which the Trainer does not count.
         """
         super().__init__()
         self.core_context = core_context
@@ -52,7 +53,7 @@ class DetCallback(Checkpoint):  # type: ignore[misc]
         self.searcher_unit = "batches"
         self._every_n_epochs = every_n_epochs
         self._batches = 0
-        """Training batches of the trial so far."""
+        """Number of training batches of the trial so far."""
         self._closing = False
         self._leaving = False
         info = core_context.info
@@ -71,7 +72,7 @@ class DetCallback(Checkpoint):  # type: ignore[misc]
 
     @property
     def ckpt_path(self) -> str | None:
-        """The checkpoint to resume from, for `Trainer.fit()`; None at the beginning."""
+        """Path of the checkpoint to resume from, for `Trainer.fit()`, or None for a fresh start."""
         return str(self._stored.resume) if self._stored and self._stored.resume else None
 
     @property
@@ -89,25 +90,25 @@ class DetCallback(Checkpoint):  # type: ignore[misc]
     # -- what Lightning keeps with a checkpoint
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint keeps of this callback.
+        """Return this callback's state for a checkpoint.
 
         Returns:
-            The training batches of the trial so far.
+            The number of training batches of the trial so far.
         """
         return {"batches": self._batches}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take up what `state_dict` gave.
+        """Restore the state that `state_dict` returned.
 
         Args:
-            state_dict: As it was stored.
+            state_dict: The stored state.
         """
         self._batches = state_dict["batches"]
 
     # -- events of the Trainer
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Take another trial's weights where the search starts from its checkpoint.
+        """Load another trial's weights if the search starts from that trial's checkpoint.
 
         Args:
             trainer: The Trainer.
@@ -117,7 +118,7 @@ class DetCallback(Checkpoint):  # type: ignore[misc]
             self._stored.begin(pl_module)
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """End at once where the search asks for nothing more.
+        """Stop immediately if the search has no more work for the trial.
 
         Args:
             trainer: The Trainer.
@@ -129,7 +130,7 @@ class DetCallback(Checkpoint):  # type: ignore[misc]
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Count the batch, report, and look whether the search has enough or the run is to leave.
+        """Count the batch, report metrics, and check whether the run should stop.
 
         Args:
             trainer: The Trainer.
@@ -144,16 +145,17 @@ class DetCallback(Checkpoint):  # type: ignore[misc]
         if self._batches % max(1, trainer.log_every_n_steps) == 0:
             self._metrics.train(trainer, self._batches)
         if self.searcher_unit == "batches" and self._is_reached(self._batches):
-            # Before it stops, the Trainer validates.
+            # The Trainer validates before it stops.
             self._closing = trainer.should_stop = True
         elif self._pace.is_due(self._batches):
             self._progress(float(self._batches if self.searcher_unit == "batches" else trainer.current_epoch))
-            # At the end of an epoch it leaves behind the validation, which would be missing otherwise.
+            # At the end of an epoch, preemption is handled after the validation, which would otherwise be
+            # skipped.
             if not trainer.is_last_batch:
                 self._leave_if_told(trainer)
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Remember which metrics there were: what changes now is of the validation.
+        """Remember the current metrics, to recognize those that the validation changes.
 
         Args:
             trainer: The Trainer.
@@ -162,7 +164,7 @@ class DetCallback(Checkpoint):  # type: ignore[misc]
         self._metrics.before_validation(trainer)
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Report the validation, and complete the operation that waits for it.
+        """Report the validation, and complete the operation that is waiting for it.
 
         Args:
             trainer: The Trainer.
@@ -176,7 +178,7 @@ class DetCallback(Checkpoint):  # type: ignore[misc]
             self._finish(trainer)
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Report the epoch, complete the operation of the search when it is long enough, store a checkpoint.
+        """Report the epoch, complete the operation if it is long enough, and store a checkpoint.
 
         Args:
             trainer: The Trainer.
@@ -203,7 +205,7 @@ class DetCallback(Checkpoint):  # type: ignore[misc]
             self.current_op.report_progress(done)
 
     def _finish(self, trainer: pl.Trainer) -> None:
-        """Complete the operation, store a checkpoint; go on with the next operation, or end."""
+        """Complete the operation and store a checkpoint, then continue with the next operation or stop."""
         self._closing = False
         if self._chief and self.current_op is not None:
             self.current_op.report_completed(self._metrics.value(str(self.searcher_metric)))
@@ -220,7 +222,7 @@ class DetCallback(Checkpoint):  # type: ignore[misc]
             self._store(trainer)
             if self._chief:
                 self.core_context.preempt.acknowledge_preemption_signal()
-            # It is in a hurry: the Trainer would validate before it stops.
+            # Skip the validation that the Trainer would run before stopping: preemption is urgent.
             trainer.limit_val_batches = 0
             trainer.should_stop = True
 

@@ -1,4 +1,4 @@
-"""Which of Lightning's metrics are of the training and which of a validation, and reporting each once."""
+"""Separates Lightning's training and validation metrics, and reports each once."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ logger = logging.getLogger("determined.lightning")
 
 
 class Metrics:
-    """Lightning keeps the newest value of every metric in one table, whatever it is of.
+    """Reports metrics. Lightning keeps the latest value of all metrics in one table without their origin.
 
-    What changes while the Trainer validates is of the validation, and stays so.
+    A metric that changes during a validation counts as a validation metric from then on.
     """
 
     def __init__(self, core_context: core.Context) -> None:
@@ -24,28 +24,28 @@ class Metrics:
         self._before: dict[str, Any] = {}
         self._of_validation: set[str] = set()
         self._reported: tuple[int, set[str]] = (-1, set())
-        """The newest steps at which the training was reported, and which metrics."""
+        """Steps of the latest training report, and the metrics reported at it."""
         self._newest: dict[str, float] = {}
 
     def before_validation(self, trainer: pl.Trainer) -> None:
-        """A validation begins."""
+        """Record the current values at the start of a validation."""
         self._before = _values(trainer)
 
     def after_validation(self, trainer: pl.Trainer) -> dict[str, float]:
-        """What it found; metrics that have changed are of validations from now on."""
+        """Return the validation's metrics. Metrics that changed count as validation metrics from now on."""
         values, before = _values(trainer), self._before
         self._of_validation |= {name for name in values if name not in before or values[name] != before[name]}
         return {name: value for name, value in values.items() if name in self._of_validation}
 
     def validated(self, trainer: pl.Trainer, batches: int) -> None:
-        """Report what a validation found."""
+        """Report the metrics of a validation."""
         metrics = self.after_validation(trainer)
         self._newest.update(metrics)
         if metrics and self._chief:
             self._train.report_validation_metrics(batches, metrics)
 
     def train(self, trainer: pl.Trainer, batches: int) -> None:
-        """Report the training, each metric once for each number of batches."""
+        """Report training metrics, each at most once per number of batches."""
         metrics = {k: v for k, v in _values(trainer).items() if k not in self._of_validation}
         self._newest.update(metrics)
         steps, names_reported = self._reported
@@ -56,7 +56,7 @@ class Metrics:
             self._train.report_training_metrics(batches, new)
 
     def value(self, name: str) -> float:
-        """The newest value of a metric; raises KeyError that says which there are."""
+        """Return the latest value of a metric. Raises KeyError listing the known metrics."""
         if name not in self._newest:
             names = ", ".join(sorted(self._newest)) or "none"
             raise KeyError(

@@ -13,21 +13,21 @@ from determined._training.rank_checkpoints import RankCheckpoints
 
 NAME = "lightning.ckpt"
 FOLDER = "determined-lightning"
-"""In the working directory, which all ranks of a node share."""
+"""Relative to the working directory, which all ranks of a node share."""
 
 
 class Stored:
-    """What was fetched to begin with, and what is stored on the way."""
+    """The checkpoint downloaded at the start, and those stored during training."""
 
     def __init__(self, core_context: core.Context, trial_id: int, latest: str | None) -> None:
-        """Fetch the checkpoint `latest`, on every rank."""
+        """Download the checkpoint `latest`, on every rank."""
         self._context = core_context
         self._checkpoints = RankCheckpoints(core_context, trial_id)
         self._at = -1
         self.resume: pathlib.Path | None = None
-        """The trial's own checkpoint, to resume from."""
+        """The trial's own checkpoint to resume from."""
         self._weights: pathlib.Path | None = None
-        """Another trial's: a beginning, whose weights count and whose steps do not."""
+        """Another trial's checkpoint: its weights are used, but its step count is not."""
         if latest is not None:
             self._fetch(latest)
 
@@ -40,14 +40,14 @@ class Stored:
             self._weights = folder / NAME
 
     def begin(self, module: pl.LightningModule) -> None:
-        """Take over the weights of another trial, where that is what there is."""
+        """Load the weights of another trial's checkpoint, if there is one."""
         if self._weights is not None:
-            # All that is read is tensors: what else a checkpoint holds could be a program.
+            # Read only tensors: other pickled content could run code.
             weights = torch.load(self._weights, map_location="cpu", weights_only=True)
             module.load_state_dict(weights["state_dict"])
 
     def store(self, trainer: pl.Trainer, batches: int) -> None:
-        """Have Lightning write a checkpoint, and store it; once for a number of batches. On every rank."""
+        """Let Lightning write a checkpoint and store it, once per number of batches. Call on every rank."""
         if self._at == batches:
             return
         self._at = batches

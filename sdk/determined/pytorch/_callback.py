@@ -119,34 +119,34 @@ class PyTorchCallback:
         """
 
     def on_checkpoint_upload_end(self, uuid: str) -> None:
-        """Called when a checkpoint is stored and reported.
+        """Called after a checkpoint is stored and reported.
 
         Args:
             uuid: Id of the checkpoint.
         """
 
     def on_trial_shutdown(self) -> None:
-        """Called when `fit()` ends, for whatever reason, also after an exception."""
+        """Called when `fit()` ends for any reason, including an exception."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of this callback for checkpoints, as anything that `torch.save` can write."""
+        """Return the state of this callback for checkpoints. `torch.save` must be able to write it."""
         return {}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore the state of a checkpoint; called before `on_training_start`.
+        """Restore the state from a checkpoint. Called before `on_training_start`.
 
         Args:
-            state_dict: What `state_dict()` returned on the chief when the checkpoint was written.
+            state_dict: The state that `state_dict()` returned on the chief when the checkpoint was written.
         """
 
 
 def overrides(callback: PyTorchCallback, method: str) -> bool:
-    """Whether a callback has a method of its own."""
+    """Whether a callback overrides a method."""
     return getattr(type(callback), method) is not getattr(PyTorchCallback, method)
 
 
 class Callbacks:
-    """All callbacks of a trial. Those without a method of their own cost nothing."""
+    """All callbacks of a trial. Methods that are not overridden cost nothing."""
 
     def __init__(self, callbacks: dict[str, PyTorchCallback], timed: Callable[[str], Any]) -> None:
         self._all = callbacks
@@ -164,7 +164,7 @@ class Callbacks:
             )
 
     def tell(self, method: str, *given: Any) -> None:
-        """Call a method of all callbacks that have their own, in order."""
+        """Call a method of all callbacks that override it, in order."""
         hearing = self._heard.get(method)
         if hearing is None:
             hearing = self._heard[method] = list(self._own(method, self._all.values()))
@@ -172,7 +172,7 @@ class Callbacks:
             function(*given)
 
     def shut_down(self) -> None:
-        """In reverse order; a failure of one does not keep the others from hearing of it."""
+        """Notify callbacks of the shutdown in reverse order. If one fails, the others are still called."""
         failed: Exception | None = None
         for function in self._own("on_trial_shutdown", reversed(self._all.values())):
             try:
@@ -183,7 +183,7 @@ class Callbacks:
             raise failed
 
     def anybody_hears(self, method: str) -> bool:
-        """Whether some callback has a method of its own."""
+        """Whether any callback overrides the method."""
         return any(overrides(callback, method) for callback in self._all.values())
 
     def _own(self, method: str, callbacks: Iterable[PyTorchCallback]) -> Iterable[Callable[..., None]]:
@@ -202,11 +202,11 @@ class Callbacks:
         return call
 
     def state_dict(self) -> dict[str, Any]:
-        """Their states by name."""
+        """Return the states of the callbacks by name."""
         return {name: callback.state_dict() for name, callback in self._all.items()}
 
     def load_state_dict(self, states: dict[str, Any]) -> None:
-        """Give each its state; a warning for one that wants one and has none."""
+        """Restore the state of each callback. Warns if an expected state is missing."""
         for name, callback in self._all.items():
             if name in states:
                 callback.load_state_dict(states[name])
@@ -215,7 +215,7 @@ class Callbacks:
 
 
 def _as_it_was_called(function: Callable[..., None], method: str) -> Callable[..., None]:
-    """`on_training_epoch_start` had no parameter once."""
+    """Adapt an old `on_training_epoch_start` that takes no parameter."""
     if method != "on_training_epoch_start" or inspect.signature(function).parameters:
         return function
     logger.warning("on_training_epoch_start without the parameter epoch_idx is deprecated")

@@ -35,8 +35,7 @@ class PyTorchExperimentalContext:
         self._auto_to_device = False
 
     def use_amp(self) -> None:
-        """Train in mixed precision (`torch.autocast` and a gradient scaler) without other changes to the
-        script.
+        """Train in mixed precision (`torch.autocast` and a gradient scaler) without changing the script.
 
         It has no effect on a CPU. Call it before the first `wrap_model()`.
 

@@ -98,9 +98,7 @@ class DataLoader:
 
     @property
     def _own_order(self) -> bool:
-        """Whether this class determines the order, so that any batch can be found without drawing earlier
-        ones.
-        """
+        """Whether this class determines the order, so that any batch can be found directly."""
         return self.sampler is None and self.generator is None and self.batch_size is not None
 
     def _batches(self, first_pass: int) -> torch_data.BatchSampler:

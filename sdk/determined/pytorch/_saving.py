@@ -67,9 +67,7 @@ class Saving:
         return checkpoint
 
     def _first_seed(self) -> int:
-        """Return the trial's seed on a cluster, otherwise the chief's seed, which `torch.manual_seed`
-        sets.
-        """
+        """Return the trial's seed on a cluster, otherwise the seed that the chief set in torch."""
         seed = self._context._settings.trial_seed
         if seed is None:
             seed = self._distributed.broadcast(torch.initial_seed())

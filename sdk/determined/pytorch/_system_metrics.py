@@ -32,8 +32,7 @@ class Machine:
         self._at, self._before = clock(), self._counters()
 
     def sample(self) -> dict[str, float]:
-        """Return figures in per cent, gigabytes (10^9), bytes and operations per second, and gigabits per
-        second.
+        """Return per cent, gigabytes (10^9), bytes or operations per second, or gigabits per second.
 
         For each GPU: utilization in per cent and free memory in bytes. The name ends in the GPU's UUID.
         """

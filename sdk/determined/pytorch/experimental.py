@@ -199,7 +199,7 @@ def _checked(dataset: Any, batch_size: int | None, interval: int, options: dict[
         raise TypeError(f"the data set must have a length, a {type(dataset).__name__} has none")
     taken = [name for name in _OURS if name in options]
     if taken:
-        raise ValueError(f"dataloader_kwargs cannot have {', '.join(taken)}: batches are distributed round-robin over the ranks")
+        raise ValueError(f"dataloader_kwargs cannot have {', '.join(taken)}: the ranks share the batches")
     if batch_size is not None and "batch_size" in options:
         raise ValueError("give batch_size once, not in dataloader_kwargs as well")
     if interval < 1:

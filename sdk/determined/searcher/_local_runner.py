@@ -1,4 +1,4 @@
-"""Runs a search method in this process, with its state in a folder."""
+"""Runs a search method in this process and keeps its state in a directory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from determined.searcher._submission import OPERATIONS_FILE
 
 
 class LocalSearchRunner(SearchRunner):
-    """Runs a search method in this process. After a stop the same call continues the search.
+    """Runs a search method in this process. After an interruption, the same call continues the search.
 
     Example:
         ```python
@@ -25,12 +25,13 @@ class LocalSearchRunner(SearchRunner):
     """
 
     def __init__(self, search_method: SearchMethod, searcher_dir: Path | None = None) -> None:
-        """Choose where to keep the state.
+        """Create a runner.
 
         Args:
-            search_method: The method.
-            searcher_dir: Folder for the state of the search; by default the working directory. A folder that
-                holds a state makes `run()` continue that search.
+            search_method: The search method.
+            searcher_dir: Directory for the state of the search; by default the working directory. If it
+                already
+                holds a state, `run()` continues that search.
         """
         super().__init__(search_method)
         self.searcher_dir = Path(searcher_dir) if searcher_dir is not None else Path.cwd()
@@ -41,13 +42,14 @@ class LocalSearchRunner(SearchRunner):
         model_dir: str | None = None,
         includes: Sequence[str | Path] | None = None,
     ) -> int:
-        """Create the experiment, or continue with the one of the folder, and search until it is over.
+        """Create the experiment, or continue the one in the directory, and search until the end.
 
         Args:
-            exp_config: The experiment configuration, with `searcher.name: custom`; a dict, or the path of a
-                YAML file.
+            exp_config: The experiment configuration with `searcher.name: custom`, as a dict or the path of a
+                YAML
+                file.
             model_dir: Directory with the code of the trials.
-            includes: Further files and directories to send along.
+            includes: Additional files and directories to send.
 
         Returns:
             The id of the experiment.
@@ -64,7 +66,7 @@ class LocalSearchRunner(SearchRunner):
         )
 
     def _begun(self) -> uuid.UUID:
-        """What a search that is about to begin is known by, until its first state is kept."""
+        """Return the idempotency key of a new search, stored until its first state is saved."""
         try:
             return uuid.UUID(self._beginning.read_text())
         except (FileNotFoundError, ValueError):
@@ -81,11 +83,13 @@ class LocalSearchRunner(SearchRunner):
         return any(folder.exists() for folder in self._folders())
 
     def save_state(self, experiment_id: int, operations: Wire) -> None:
-        """Write state and operations into the folder. The state before is kept until the new one is whole.
+        """Write state and operations to the directory.
+
+        The previous state is kept until the new one is complete.
 
         Args:
             experiment_id: Id of the experiment.
-            operations: Operations as the REST API takes them.
+            operations: Operations in the form of the REST API.
         """
         fresh, (folder, old) = self.searcher_dir / "state.new", self._folders()
         shutil.rmtree(fresh, ignore_errors=True)
@@ -98,17 +102,17 @@ class LocalSearchRunner(SearchRunner):
         self._beginning.unlink(missing_ok=True)
 
     def load_state(self, experiment_id: int) -> Wire:
-        """Restore the state from the folder.
+        """Restore the state from the directory.
 
         Args:
-            experiment_id: Id of the experiment that it must be of.
+            experiment_id: Id of the experiment that the state must belong to.
 
         Returns:
-            The operations that may not have been posted yet, as the REST API takes them.
+            The operations that may not have been posted yet, in the form of the REST API.
 
         Raises:
-            FileNotFoundError: The folder holds no state.
-            ValueError: It holds that of another experiment.
+            FileNotFoundError: If the directory holds no state.
+            ValueError: If it holds the state of another experiment.
         """
         held_id, operations = self._loaded()
         if held_id != experiment_id:
@@ -123,5 +127,5 @@ class LocalSearchRunner(SearchRunner):
         return id, json.loads((newest / OPERATIONS_FILE).read_text())
 
     def _folders(self) -> tuple[Path, Path]:
-        """The newest whole state is in the first of these that exists."""
+        """Return the state directories. The first that exists holds the newest complete state."""
         return self.searcher_dir / "state", self.searcher_dir / "state.old"

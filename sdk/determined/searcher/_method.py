@@ -1,4 +1,4 @@
-"""The base class of search methods, and the state that every search has."""
+"""The base class of search methods, and the state common to all searches."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ _METHOD_FOLDER = "method_state"
 
 
 class ExitedReason(enum.Enum):
-    """Why a trial ended before it was closed: by an error, by a person, or because its hyperparameters make
-    no sense.
-    """
+    """Why a trial ended before it was closed: an error, a user's action, or unusable hyperparameters."""
 
     ERRORED = "ERRORED"
     USER_CANCELED = "USER_CANCELED"
@@ -27,16 +25,16 @@ class ExitedReason(enum.Enum):
 
 
 class SearcherState:
-    """What a runner knows of its search. Methods read it.
+    """What a runner knows about its search. Search methods read it.
 
     Attributes:
-        trials_created: Ids of the trials that exist or existed.
-        trials_closed: Ids of the trials that are over.
-        failures: Ids of the trials that ended by an error.
+        trials_created: Ids of all trials created so far.
+        trials_closed: Ids of the trials that have ended.
+        failures: Ids of the trials that ended with an error.
         trial_progress: How far each trial has trained, in the unit of `ValidateAfter.length`.
         last_event_id: Id of the last event that was answered.
-        experiment_completed: Whether the experiment has ended well.
-        experiment_failed: Whether it has ended otherwise.
+        experiment_completed: Whether the experiment has completed successfully.
+        experiment_failed: Whether it has ended in any other way.
     """
 
     last_event_id: int | None = None
@@ -53,7 +51,7 @@ class SearcherState:
         self.experiment_completed = self.experiment_failed = False
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the state as a dict that can be written as JSON."""
+        """Return the state as a JSON-serializable dict."""
         return {
             "failures": sorted(map(str, self.failures)),
             "trialProgress": {str(id): units for id, units in self.trial_progress.items()},
@@ -68,7 +66,7 @@ class SearcherState:
         """Restore a state.
 
         Args:
-            d: What `to_dict()` returned.
+                d: A dict returned by `to_dict()`.
         """
         self.failures = set(map(uuid.UUID, d["failures"]))
         self.trial_progress = {uuid.UUID(id): units for id, units in d["trialProgress"].items()}
@@ -80,12 +78,13 @@ class SearcherState:
 
 
 class SearchMethod(abc.ABC):
-    """Decides which trials there are and how far each trains. Each method returns the operations to carry out
-    now.
+    """Decides which trials to create and how far to train each.
 
-    A method that has a state of its own saves it in `save_method_state()` and restores it in
-    `load_method_state()`; the search then continues after a stop. Trials are known by request ids: UUIDs that
-    the method makes for its `Create` operations.
+    Each method returns operations to perform now.
+
+    A method with its own state saves it in `save_method_state()` and restores it in `load_method_state()`, so
+    that the search can continue after an interruption. Trials are identified by request ids: UUIDs that the
+    method generates for its `Create` operations.
 
     Example:
         ```python
@@ -119,7 +118,7 @@ class SearchMethod(abc.ABC):
 
     @abc.abstractmethod
     def initial_operations(self, searcher_state: SearcherState) -> Sequence[Operation]:
-        """Return what is done first: usually `Create` and `ValidateAfter` for the first trials.
+        """Return the first operations: usually `Create` and `ValidateAfter` for the first trials.
 
         Args:
             searcher_state: What is known of the search.
@@ -134,10 +133,10 @@ class SearchMethod(abc.ABC):
 
     @abc.abstractmethod
     def on_trial_created(self, searcher_state: SearcherState, request_id: uuid.UUID) -> Sequence[Operation]:
-        """Return what is done when a trial has been created.
+        """Return the operations to perform after a trial has been created.
 
         Args:
-            searcher_state: What is known of the search.
+            searcher_state: The state of the search.
             request_id: Id of the trial.
         """
 
@@ -145,10 +144,10 @@ class SearchMethod(abc.ABC):
     def on_validation_completed(
         self, searcher_state: SearcherState, request_id: uuid.UUID, metric: Any, train_length: int
     ) -> Sequence[Operation]:
-        """Return what is done when a trial has trained far enough and reported its searcher metric.
+        """Return the operations to perform after a trial has reported its searcher metric.
 
         Args:
-            searcher_state: What is known of the search.
+            searcher_state: The state of the search.
             request_id: Id of the trial.
             metric: The value that the script reported: usually a number, but any JSON value may be.
             train_length: How far the trial has trained in all, in the unit of `ValidateAfter.length`.
@@ -164,10 +163,10 @@ class SearchMethod(abc.ABC):
 
     @abc.abstractmethod
     def on_trial_closed(self, searcher_state: SearcherState, request_id: uuid.UUID) -> Sequence[Operation]:
-        """Return what is done when a trial is over.
+        """Return the operations to perform after a trial has ended.
 
         Args:
-            searcher_state: What is known of the search.
+            searcher_state: The state of the search.
             request_id: Id of the trial.
         """
 
@@ -175,28 +174,28 @@ class SearchMethod(abc.ABC):
     def on_trial_exited_early(
         self, searcher_state: SearcherState, request_id: uuid.UUID, exited_reason: ExitedReason
     ) -> Sequence[Operation]:
-        """Return what is done when a trial has ended before it was closed; `on_trial_closed` follows.
+        """Return the operations after a trial ended before it was closed. `on_trial_closed` is called next.
 
         Args:
-            searcher_state: What is known of the search.
+            searcher_state: The state of the search.
             request_id: Id of the trial.
             exited_reason: Why it ended.
         """
 
     @abc.abstractmethod
     def progress(self, searcher_state: SearcherState) -> float:
-        """Return how far the search is, from 0 to 1. Called after each trial that is over.
+        """Return the progress of the search, from 0 to 1. Called after each trial that has ended.
 
         Args:
-            searcher_state: What is known of the search.
+            searcher_state: The state of the search.
         """
 
     def save(self, searcher_state: SearcherState, path: Path, *, experiment_id: int) -> None:
-        """Write the state of the search and of the method into a folder. Runners call it.
+        """Write the state of the search and of the method to a directory. Called by runners.
 
         Args:
-            searcher_state: What is known of the search.
-            path: The folder; it is made if it is missing.
+            searcher_state: The state of the search.
+            path: The directory. It is created if missing.
             experiment_id: Id of the experiment.
         """
         path.mkdir(parents=True, exist_ok=True)
@@ -208,13 +207,13 @@ class SearchMethod(abc.ABC):
         self.save_method_state(path / _METHOD_FOLDER)
 
     def load(self, path: Path) -> tuple[SearcherState, int]:
-        """Restore what `save()` wrote. Runners call it.
+        """Restore what `save()` wrote. Called by runners.
 
         Args:
-            path: The folder.
+            path: The directory.
 
         Returns:
-            What is known of the search, and the id of the experiment.
+            The state of the search, and the id of the experiment.
         """
         saved = json.loads((path / _STATE_FILE).read_text())
         state = SearcherState()
@@ -223,15 +222,15 @@ class SearchMethod(abc.ABC):
         return state, int(saved["experimentId"])
 
     def save_method_state(self, path: Path) -> None:  # noqa: B027
-        """Write what the method itself must remember. Override it for a method with state.
+        """Save the method's own state. Override this for a stateful method.
 
         Args:
-            path: An empty folder, or one that an earlier call has written to.
+            path: An empty directory, or one that an earlier call has written to.
         """
 
     def load_method_state(self, path: Path) -> None:  # noqa: B027
-        """Restore what `save_method_state()` wrote. Override it for a method with state.
+        """Restore what `save_method_state()` wrote. Override this for a stateful method.
 
         Args:
-            path: The folder.
+            path: The directory.
         """

@@ -1,4 +1,4 @@
-"""What a search method asks for."""
+"""The operations a search method can request."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 
 class Operation:
-    """Base of all operations."""
+    """Base class of all operations."""
 
     def to_wire(self) -> dict[str, Any]:
-        """Return the operation as the REST API takes it."""
+        """Return the operation in the form of the REST API."""
         raise NotImplementedError
 
 
@@ -21,10 +21,10 @@ class Create(Operation):
     """Create a trial.
 
     Attributes:
-        request_id: Id to know the trial by; make it with `uuid.uuid4()`.
-        hparams: Hyperparameters by name.
-        checkpoint: Has no effect, as in Determined 0.25: trials begin from `searcher.source_trial_id`
-            or `searcher.source_checkpoint_uuid` of the configuration.
+            request_id: Id for the trial, generated with `uuid.uuid4()`.
+            hparams: Hyperparameters by name.
+            checkpoint: Has no effect, as in Determined 0.25. Trials start from `searcher.source_trial_id`
+                or `searcher.source_checkpoint_uuid` of the configuration.
     """
 
     request_id: uuid.UUID
@@ -32,32 +32,31 @@ class Create(Operation):
     checkpoint: Any = None
 
     def to_wire(self) -> dict[str, Any]:
-        """Return the operation as the REST API takes it."""
+        """Return the operation in the form of the REST API."""
         return {"createTrial": {"requestId": str(self.request_id), "hyperparams": json.dumps(self.hparams)}}
 
 
 @dataclass(frozen=True)
 class ValidateAfter(Operation):
-    """Train a trial until it has trained a length in all, then have it report the searcher metric.
+    """Train a trial to a total length, then have it report the searcher metric.
 
     Attributes:
         request_id: Id of the trial.
-        length: Length counted from the beginning of the trial, in the unit that the script counts in, usually
-            batches.
+        length: Total length from the start of the trial, in the unit that the script uses, usually batches.
     """
 
     request_id: uuid.UUID
     length: int
 
     def to_wire(self) -> dict[str, Any]:
-        """Return the operation as the REST API takes it."""
+        """Return the operation in the form of the REST API."""
         wanted = {"requestId": str(self.request_id), "length": str(self.length)}
         return {"trialOperation": {"validateAfter": wanted}}
 
 
 @dataclass(frozen=True)
 class Close(Operation):
-    """End a trial once it has done what it was asked for.
+    """End a trial once it has completed its requested work.
 
     Attributes:
         request_id: Id of the trial.
@@ -66,13 +65,13 @@ class Close(Operation):
     request_id: uuid.UUID
 
     def to_wire(self) -> dict[str, Any]:
-        """Return the operation as the REST API takes it."""
+        """Return the operation in the form of the REST API."""
         return {"closeTrial": {"requestId": str(self.request_id)}}
 
 
 @dataclass(frozen=True)
 class Shutdown(Operation):
-    """End the search, and with it the experiment.
+    """End the search and its experiment.
 
     Attributes:
         cancel: Whether the experiment counts as canceled.
@@ -83,20 +82,20 @@ class Shutdown(Operation):
     failure: bool = False
 
     def to_wire(self) -> dict[str, Any]:
-        """Return the operation as the REST API takes it."""
+        """Return the operation in the form of the REST API."""
         return {"shutDown": {"cancel": self.cancel, "failure": self.failure}}
 
 
 @dataclass(frozen=True)
 class Progress(Operation):
-    """Show how far the search is.
+    """Set the displayed progress of the search.
 
     Attributes:
-        progress: From 0 to 1.
+        progress: Progress from 0 to 1.
     """
 
     progress: float
 
     def to_wire(self) -> dict[str, Any]:
-        """Return the operation as the REST API takes it."""
+        """Return the operation in the form of the REST API."""
         return {"setSearcherProgress": {"progress": self.progress}}

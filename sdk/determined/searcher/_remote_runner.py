@@ -1,4 +1,4 @@
-"""Runs a search method in a task of the cluster, with its state in the task's checkpoints."""
+"""Runs a search method in a task of the cluster and keeps its state in the task's checkpoints."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
 _SEARCHES = uuid.UUID("6f1b3c1e-0d0e-4c0a-9d3b-8a6e2f5b7c11")
 _runs = itertools.count()
-"""Of searches, in this process."""
+"""Counts the searches of this process."""
 
 
 class RemoteSearchRunner(SearchRunner):
-    """Runs a search method inside a task of the cluster, and keeps its state in the task's checkpoints. A
-    task that is paused or restarted continues the search.
+    """Runs a search method inside a task of the cluster, and keeps its state in the task's checkpoints.
+
+    A task that is paused or restarted continues the search.
 
     Example:
         ```python
@@ -36,10 +37,10 @@ class RemoteSearchRunner(SearchRunner):
     """
 
     def __init__(self, search_method: SearchMethod, context: Context) -> None:
-        """Keep what is given.
+        """Create a runner.
 
         Args:
-            search_method: The method.
+            search_method: The search method.
             context: The Core API of the task, whose checkpoints hold the state.
         """
         super().__init__(search_method)
@@ -51,19 +52,20 @@ class RemoteSearchRunner(SearchRunner):
         model_dir: str | None = None,
         includes: Sequence[str | Path] | None = None,
     ) -> int:
-        """Create the experiment, or continue with that of the latest checkpoint, and search until it is over.
+        """Create the experiment, or continue the one of the latest checkpoint, and search until the end.
 
         Args:
-            exp_config: The experiment configuration, with `searcher.name: custom`; a dict, or the path of a
-                YAML file.
+            exp_config: The experiment configuration with `searcher.name: custom`, as a dict or the path of a
+                YAML
+                file.
             model_dir: Directory with the code of the trials.
-            includes: Further files and directories to send along.
+            includes: Additional files and directories to send.
 
         Returns:
             The id of the experiment.
 
         Raises:
-            RuntimeError: This is no task of a cluster.
+                RuntimeError: If this does not run in a task on a cluster.
         """
         from determined import get_cluster_info
 
@@ -71,7 +73,7 @@ class RemoteSearchRunner(SearchRunner):
         if info is None:
             raise RuntimeError("RemoteSearchRunner runs inside a task; use LocalSearchRunner elsewhere")
         latest = info.latest_checkpoint
-        # A task that is started again comes to the same run of a search, by the same number.
+        # The count is deterministic, so a restarted task derives the same key for the same search.
         once = uuid.uuid5(_SEARCHES, f"{info.cluster_id} {info.task_id} {next(_runs)}")
         return self._search(
             exp_config, model_dir, includes, once, lambda: None if latest is None else self.load_state(latest)
@@ -84,8 +86,9 @@ class RemoteSearchRunner(SearchRunner):
             storage_id: Id of the checkpoint.
 
         Returns:
-            The id of the experiment, and the operations that may not have been posted yet, as the REST API
-            takes them.
+                The id of the experiment, and the operations that may not have been posted yet, in the form of
+                the
+                REST API.
         """
         with self.context.checkpoint.restore_path(storage_id) as path:
             self.state, id = self.search_method.load(path)
@@ -96,7 +99,7 @@ class RemoteSearchRunner(SearchRunner):
 
         Args:
             experiment_id: Id of the experiment.
-            operations: Operations as the REST API takes them.
+                operations: Operations in the form of the REST API.
         """
         steps = self.state.last_event_id or 0
         with self.context.checkpoint.store_path({"steps_completed": steps}) as (path, _):

@@ -1,7 +1,7 @@
-"""Runs a search method: reads events, asks the method, posts its operations.
+"""Runs a search method: reads events, calls the method, posts its operations.
 
-State and operations are saved before they are posted, so that a runner that was killed repeats its last
-post. The cluster takes each event's post once.
+State and operations are saved before they are posted, so a runner that was killed repeats its last post. The
+cluster accepts one post per event.
 """
 
 from __future__ import annotations
@@ -42,25 +42,25 @@ class SearchRunner(abc.ABC):
     """
 
     def __init__(self, search_method: SearchMethod) -> None:
-        """Begin with an empty state.
+        """Create a runner with an empty state.
 
         Args:
-            search_method: The method.
+            search_method: The search method.
         """
         self.search_method = search_method
         self.state = SearcherState()
 
     @abc.abstractmethod
     def save_state(self, experiment_id: int, operations: Wire) -> None:
-        """Keep the state and operations that are about to be posted.
+        """Save the state and the operations that are about to be posted.
 
         Args:
             experiment_id: Id of the experiment.
-            operations: Operations as the REST API takes them.
+            operations: Operations in the form of the REST API.
         """
 
     def get_events(self, session: AnySession, experiment_id: int) -> list[Event]:
-        """Return the events of the search that have not been answered. Waits for one, a minute at most.
+        """Return the unanswered events of the search. Waits up to a minute for one.
 
         Args:
             session: The connection to the cluster.
@@ -77,7 +77,7 @@ class SearchRunner(abc.ABC):
         event: Event,
         operations: Sequence[Operation | dict[str, Any]],
     ) -> None:
-        """Answer an event. An answer to an event that was answered before has no effect.
+        """Answer an event. Answering an event a second time has no effect.
 
         Args:
             session: The connection to the cluster.
@@ -99,9 +99,10 @@ class SearchRunner(abc.ABC):
         Args:
             experiment_id: Id of the experiment.
             session: The connection to the cluster.
-            prior_operations: Operations of an earlier process that may not have been posted yet; None for a
-                new search.
-            sleep_time: Seconds between two questions while the experiment is paused.
+                prior_operations: Operations of an earlier process that may not have been posted yet, or None
+                    for a
+                    new search.
+                sleep_time: Seconds between polls while the experiment is paused.
         """
         prior = None if prior_operations is None else _as_wire(prior_operations)
         while not (self.state.experiment_completed or self.state.experiment_failed):
@@ -124,10 +125,11 @@ class SearchRunner(abc.ABC):
         once: uuid.UUID,
         kept: Callable[[], tuple[int, Wire] | None],
     ) -> int:
-        """Continue with the search that `kept` restores, or begin one; returns the experiment's id.
+        """Continue the search that `kept` restores, or start one. Returns the experiment's id.
 
-        With the same `once` an experiment is created once, also by a process that was killed before it kept
-        what it had created.
+        With the same `once`, the experiment is created only once, even if an earlier process was killed
+        before it
+        saved the result.
         """
         with open_session() as session:
             found = kept()
@@ -156,7 +158,7 @@ class SearchRunner(abc.ABC):
         for name, handle in _HANDLERS.items():
             if name in event:
                 return handle(self, event[name])
-        logger.warning("event %s is of no kind that this version knows: %s", event["id"], sorted(event))
+        logger.warning("event %s has a type unknown to this version: %s", event["id"], sorted(event))
         return []
 
     def _begin(self, _: Event) -> Sequence[Operation]:
@@ -215,7 +217,8 @@ def _post(session: Session, path: str, event: Event, operations: Wire) -> None:
     try:
         session.post(f"{path}/searcher_operations", body)
     except errors.BadRequestException as error:
-        # Taken before, and the answer was lost; or the experiment is ending, as the next events say.
+        # Either it was accepted before and the answer was lost, or the experiment is ending, as the next
+        # events show.
         expected = (f"event {event['id']} not found", "experiment in incompatible state")
         if not any(text in str(error) for text in expected):
             raise

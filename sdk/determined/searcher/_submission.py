@@ -1,4 +1,4 @@
-"""How a runner reaches the cluster, and submits the experiment that it searches."""
+"""Connects a runner to the cluster and submits the experiment it searches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from determined.transport.rest import Session
 
 logger = logging.getLogger("determined.searcher")
 OPERATIONS_FILE = "operations.json"
-"""Beside the state of a search: operations that may not have been posted yet."""
+"""Stored with the state of a search: operations that may not have been posted yet."""
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def create_experiment(
     includes: Sequence[str | Path] | None,
     once: uuid.UUID,
 ) -> int:
-    """Submit the experiment, or find what the same submission with the same `once` has made before."""
+    """Submit the experiment, or return the one that an earlier identical call with this `once` created."""
     config = yamlfile.read(Path(exp_config)) if isinstance(exp_config, str) else yamlfile.dump(exp_config)
     files = (
         packing.pack(Path(model_dir), [Path(path) for path in includes or ()])
@@ -44,7 +44,7 @@ def create_experiment(
         else []
     )
     body = {"config": config, "modelDefinition": files, "activate": True}
-    # Who comes back with other code or another configuration means another experiment.
+    # Different code or a different configuration means a different experiment.
     key = uuid.uuid5(once, hashlib.sha256(json.dumps(body).encode()).hexdigest())
     headers = {"Idempotency-Key": str(key)}
     id = int(session.post("/api/v1/experiments", body, headers=headers)["experiment"]["id"])

@@ -9,7 +9,7 @@ _absent.explain_in(__name__)
 
 
 def get_metric_writer() -> BatchMetricWriter:
-    """A writer of whole reports, by PyTorch's; ImportError where torch or TensorBoard is missing."""
+    """Return a writer of whole reports, based on PyTorch's. ImportError without torch or TensorBoard."""
     from determined.tensorboard.metric_writers.pytorch import TorchWriter
 
     return BatchMetricWriter(TorchWriter())

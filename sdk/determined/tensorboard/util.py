@@ -17,9 +17,9 @@ _PROFILER_ENDINGS = (
 
 
 def get_rank_aware_path(path: pathlib.Path, rank: int) -> pathlib.Path:
-    """Put the rank behind the host in the name of a profiler's file, so that ranks keep apart.
+    """Insert the rank after the host in a profiler file's name, so that ranks do not overwrite each other.
 
-    `host.xplane.pb` becomes `host#3.xplane.pb`; other files keep their name.
+    `host.xplane.pb` becomes `host#3.xplane.pb`. Other files keep their names.
     """
     path = pathlib.Path(path)
     if not path.name.endswith(_PROFILER_ENDINGS):
@@ -29,11 +29,11 @@ def get_rank_aware_path(path: pathlib.Path, rank: int) -> pathlib.Path:
 
 
 def get_pytorch_profiler_file_extension(path: pathlib.Path) -> str | None:
-    """The ending by which a file is one of PyTorch's profiler; None for another file."""
+    """Return the extension that marks a file of PyTorch's profiler, or None for other files."""
     return next((end for end in _PROFILER_ENDINGS if pathlib.Path(path).name.endswith(end)), None)
 
 
 def find_tb_files(base_dir: pathlib.Path) -> list[pathlib.Path]:
-    """All files of TensorBoard below a folder: events, and what profilers left; none if it does not exist."""
+    """Return all TensorBoard files below a directory: events and profiler output. Empty if it is missing."""
     files = (path for path in pathlib.Path(base_dir).rglob("*") if path.is_file())
     return [path for path in files if "tfevents" in path.name or path.name.endswith(_PROFILER_ENDINGS)]

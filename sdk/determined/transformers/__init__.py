@@ -1,6 +1,6 @@
-"""Training by Hugging Face's Trainer as a trial of the platform (transformers spec).
+"""Training with Hugging Face's Trainer as a trial of the platform (transformers spec).
 
-Needs the package `transformers`; nothing else of the library does.
+Requires the package `transformers`; the rest of the library does not.
 """
 
 from determined.transformers._callback import DetCallback

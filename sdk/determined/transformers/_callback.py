@@ -1,4 +1,4 @@
-"""Joins a Hugging Face Trainer to the search, the metrics and the checkpoints of a trial."""
+"""Connects Hugging Face's Trainer to a trial's search, metrics and checkpoints."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ TRAINING, VALIDATION = "training", "validation"
 
 
 class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
-    """A callback of the Hugging Face Trainer that reports metrics and progress, stores checkpoints, resumes,
-    and stops when the platform asks for it.
+    """Callback for Hugging Face's Trainer that reports metrics, stores checkpoints and handles preemption.
 
-    Make it before the Trainer, and pass `args.resume_from_checkpoint` to `train()`. Off cluster it does
-    nothing. A trial that is preempted ends `train()` as if it were complete.
+    It also resumes from the latest checkpoint. Create it before the Trainer, and pass
+    `args.resume_from_checkpoint` to `train()`. Off cluster it does nothing. When the trial is preempted,
+    `train()` ends as if it were complete.
 
     Example:
         ```python
@@ -44,16 +44,16 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
         filter_metrics: Sequence[str] | None = None,
         user_data: dict[str, Any] | None = None,
     ) -> None:
-        """Fetch the trial's latest checkpoint, and read what the search asks for.
+        """Download the trial's latest checkpoint, and read the search's first request.
 
         Args:
             core_context: The Core API of this process.
-            args: The arguments of the Trainer; `resume_from_checkpoint` is set if there is a checkpoint.
-            filter_metrics: Report only metrics whose names contain one of these texts.
+            args: The Trainer's arguments. `resume_from_checkpoint` is set if there is a checkpoint.
+            filter_metrics: Report only metrics whose names contain one of these strings.
             user_data: Values with a JSON form to store with each checkpoint, as `my_data.json`.
 
         Raises:
-            ValueError: `searcher.max_length` is in records, which the Trainer does not count.
+            ValueError: If `searcher.max_length` is in records, which the Trainer does not count.
         """
         super().__init__()
         self.core_context = core_context
@@ -71,7 +71,7 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
         self._pace = Pace(self._distributed)
         self._checkpoints = RankCheckpoints(core_context, self._trial.trial_id if self._trial else 0)
         self._arrived: dict[str, int] = {}
-        """Kind of metrics -> the step that they were last logged at."""
+        """Kind of metrics -> the step they were last logged at."""
         self._closing = False
         self._preempted = False
         self._saved_at = -1
@@ -86,19 +86,19 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
     # -- construction
 
     def load_last_checkpoint(self, args: transformers.TrainingArguments) -> None:
-        """Fetch the trial's latest checkpoint, and have `args.resume_from_checkpoint` name it.
+        """Download the trial's latest checkpoint and set `args.resume_from_checkpoint` to it.
 
-        Done when the callback is made; call it again for other arguments only, on every rank.
+        The constructor does this. Call it again, on every rank, only if you use other arguments.
 
         Args:
-            args: The arguments of the Trainer; `output_dir` is where the checkpoint goes.
+            args: The Trainer's arguments. The checkpoint is downloaded to `output_dir`.
         """
         info = self.core_context.info
         if info is not None and self._trial is not None:
             self._fetch(args, info.latest_checkpoint)
 
     def _fetch(self, args: transformers.TrainingArguments, uuid: str | None) -> None:
-        # Gone in transformers 5.
+        # transformers 5 has removed this argument.
         if uuid is None or getattr(args, "overwrite_output_dir", False):
             return
         folder = pathlib.Path(str(args.output_dir))
@@ -113,7 +113,7 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
         args.resume_from_checkpoint = str(self._resumed)
 
     def _for_this_trial(self, uuid: str, stored: pathlib.Path) -> pathlib.Path:
-        """Another trial's checkpoint is a beginning: its weights count, its steps do not."""
+        """Return the checkpoint to resume from. Of another trial's checkpoint, only the weights are used."""
         if self._checkpoints.is_own(uuid):
             return stored
         anew = stored.with_name(f"{_folders.PREFIX}0")
@@ -124,7 +124,7 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
 
     def _read_searcher(self, args: transformers.TrainingArguments, searcher: dict[str, Any]) -> None:
         unit = self.core_context.searcher.get_configured_units()
-        # A bare number counts steps, and so does a search of one's own.
+        # A bare number counts steps, and so does a custom search.
         self.searcher_unit = "batches" if unit is None else unit.value.lower()
         self.searcher_metric = searcher.get("metric")
         length = searcher.get("max_length")
@@ -150,12 +150,12 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
     # -- events of the Trainer
 
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:
-        """Take up what the run before this one logged at this very step.
+        """Restore what the previous run logged at this step.
 
         Args:
-            args: The arguments of the Trainer.
-            state: Its state.
-            control: What the Trainer does next; flags are set here.
+            args: The Trainer's arguments.
+            state: The Trainer's state.
+            control: The Trainer's control flags, which are set here.
             model: The model that is trained.
             **kwargs: Not used.
         """
@@ -177,10 +177,10 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
         """Report metrics, once per kind and step.
 
         Args:
-            args: The arguments of the Trainer.
-            state: Its state.
-            control: What the Trainer does next; flags are set here.
-            logs: What the Trainer logs.
+            args: The Trainer's arguments.
+            state: The Trainer's state.
+            control: The Trainer's control flags, which are set here.
+            logs: The metrics that the Trainer logs.
             **_: Not used.
         """
         if self._trial is None or not logs:
@@ -199,12 +199,12 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
             self._look(control)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Report progress, look for a preemption, and complete the search's operation when it is long enough.
+        """Report progress, check for preemption, and complete the operation if it is long enough.
 
         Args:
-            args: The arguments of the Trainer.
-            state: Its state.
-            control: What the Trainer does next; flags are set here.
+            args: The Trainer's arguments.
+            state: The Trainer's state.
+            control: The Trainer's control flags, which are set here.
             **kwargs: Not used.
         """
         if self._trial is None:
@@ -218,24 +218,24 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
             self._look(control)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Complete the operation of the search when it is long enough, for lengths in epochs.
+        """Complete the operation if it is long enough, for lengths in epochs.
 
         Args:
-            args: The arguments of the Trainer.
-            state: Its state.
-            control: What the Trainer does next; flags are set here.
+            args: The Trainer's arguments.
+            state: The Trainer's state.
+            control: The Trainer's control flags, which are set here.
             **kwargs: Not used.
         """
         if self._trial is not None and self.searcher_unit == "epochs":
             self._close_if_reached(args, state, control)
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Store the Trainer's checkpoint. After it a preempted run stops.
+        """Store the Trainer's checkpoint. If the trial is preempted, stop afterwards.
 
         Args:
-            args: The arguments of the Trainer.
-            state: Its state.
-            control: What the Trainer does next; flags are set here.
+            args: The Trainer's arguments.
+            state: The Trainer's state.
+            control: The Trainer's control flags, which are set here.
             **kwargs: Not used.
         """
         if self._trial is None:
@@ -287,14 +287,14 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
         return float(state.global_step if self.searcher_unit == "batches" else state.epoch or 0)
 
     def _is_reached(self, state: Any) -> bool:
-        # The Trainer adds fractions of epochs up.
+        # The tolerance covers rounding: the Trainer accumulates fractions of epochs.
         return self.current_op is not None and self._done(state) >= self.current_op.length - 1e-6
 
     def _needs_evaluation(self, args: Any, state: Any) -> bool:
         if self._arrived.get(VALIDATION) == state.global_step:
             return False
         strategy = getattr(args, "eval_strategy", None) or getattr(args, "evaluation_strategy", "no")
-        # Without any evaluation a metric of the training can be meant.
+        # If there is no evaluation, the searcher metric may be a training metric.
         return not (
             str(getattr(strategy, "value", strategy)) == "no" and self.searcher_metric in self.last_metrics
         )
@@ -304,7 +304,7 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
         return trained and not self._needs_evaluation(args, state)
 
     def _finish(self, state: Any, control: Any) -> None:
-        """Complete the operation; the next one, or the end."""
+        """Complete the operation, then fetch the next one or stop."""
         self._closing = False
         if self._chief and self.current_op is not None:
             self.current_op.report_completed(self._value(state))
@@ -324,7 +324,7 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
     # -- preemption and checkpoints
 
     def _look(self, control: Any) -> None:
-        """Ask for a checkpoint when the run is to end; it ends once that is stored."""
+        """On preemption, request a checkpoint. Training stops once it is stored."""
         self._preempted = self._preempted or self.core_context.preempt.should_preempt(auto_ack=False)
         if self._preempted:
             control.should_save = True
@@ -337,7 +337,7 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
 
 
 def _kind(logs: dict[str, Any]) -> str | None:
-    """What metrics are of, by the first name; None for those that are not reported."""
+    """Return the kind of metrics, judged by the first name, or None if they are not reported."""
     first = next(iter(logs), "")
     if first.startswith("eval_"):
         return VALIDATION

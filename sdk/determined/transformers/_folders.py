@@ -1,4 +1,4 @@
-"""The folders of checkpoints that Hugging Face's Trainer writes and resumes from."""
+"""The checkpoint directories that Hugging Face's Trainer writes and resumes from."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _OF_THE_RUN = ("optimizer*", "scheduler.pt", "scaler.pt", "rng_state*", "global_
 
 
 def newest(folder: pathlib.Path) -> pathlib.Path | None:
-    """The checkpoint with the highest number of steps."""
+    """Return the checkpoint with the highest step number."""
     folders = [path for path in folder.glob(f"{PREFIX}*") if path.is_dir() and _NAME.fullmatch(path.name)]
     return max(folders, key=lambda path: int(path.name.removeprefix(PREFIX)), default=None)
 
 
 def begin_anew(checkpoint: pathlib.Path) -> pathlib.Path:
-    """Make a checkpoint one of step 0: its weights stay, what belongs to its run goes."""
+    """Turn a checkpoint into one of step 0: keep the weights, remove the state of its run."""
     target = checkpoint.with_name(f"{PREFIX}0")
     if checkpoint != target:
         shutil.rmtree(target, ignore_errors=True)
@@ -42,5 +42,5 @@ def _at_the_beginning(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def belongs(path: str, steps: int) -> bool:
-    """Whether a file of the output folder goes into the checkpoint of a step."""
+    """Whether a file of the output directory belongs in the checkpoint of a step."""
     return path.startswith((f"{PREFIX}{steps}/", "runs/"))

@@ -1,7 +1,8 @@
-"""Weights that the Trainer would lose when it resumes.
+"""Restores weights that the Trainer would lose on resume.
 
-transformers 5 stores some models under the names of older releases. `from_pretrained` translates them, the
-Trainer does not: it warns, and continues with its initial weights.
+transformers 5 stores some models under weight names of older releases. `from_pretrained` translates the
+names, but
+the Trainer does not: it only warns, and continues with its initial weights.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ _ONE, _INDEX = "model.safetensors", "model.safetensors.index.json"
 
 
 def restore_renamed(model: Any, checkpoint: pathlib.Path) -> bool:
-    """Load a checkpoint's weights if it has names that the model lacks; says whether it did."""
+    """Load a checkpoint's weights if it has names the model lacks. Returns whether it did."""
     stored = _names(checkpoint)
     if not stored - set(model.state_dict()) or not hasattr(type(model), "from_pretrained"):
         return False
-    logger.info("names of weights in %s are of another release: they are translated", checkpoint)
+    logger.info("%s uses weight names of another transformers release: translating them", checkpoint)
     whole = type(model).from_pretrained(str(checkpoint))
     model.load_state_dict(whole.state_dict())
     return True
@@ -31,7 +32,7 @@ def _names(checkpoint: pathlib.Path) -> set[str]:
         return set(json.loads((checkpoint / _INDEX).read_text())["weight_map"])
     if not (checkpoint / _ONE).exists():
         return set()
-    # The file begins with the length of its header, which is JSON.
+    # The file starts with the length of its header, which is JSON.
     with (checkpoint / _ONE).open("rb") as file:
         header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
     return set(header) - {"__metadata__"}

@@ -1,4 +1,4 @@
-"""Names that existing client scripts import from here; they load when they are asked for."""
+"""Names that existing client scripts import from here. They are loaded on first access."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
         put,
     )
 else:
-    # Type checkers must not see it: they would take any name for a known one.
+    # Hidden from type checkers, which would otherwise accept any attribute name.
     def __getattr__(name: str) -> Any:
         if name in _HOME:
             return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -1,4 +1,4 @@
-"""A session as client scripts use it: answers are those of `requests`, already checked."""
+"""A session for client scripts. It returns `requests` responses whose status is already checked."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Json = Any
 
 
 class Session:
-    """Requests to one master as one user; see `determined.common.api.errors` for what they raise.
+    """Sends requests to one master as one user. `determined.common.api.errors` defines what they raise.
 
-    `auth` None: as `authentication.cli_auth`, else without a token. `max_retries`: how often a request that
-    may be repeated is tried again, or a Retry of urllib3.
+    If `auth` is None, `authentication.cli_auth` is used, or else no token. `max_retries` is how often a
+    repeatable request is retried, or a urllib3 Retry.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Session:
             self.speaking.user = self._auth.get_session_user()
 
     def with_retry(self, retry: Any) -> Session:
-        """The same session with other retries."""
+        """Return the same session with a different retry setting."""
         return Session(self._master, self._user, self._auth, self._cert, retry)
 
     def get(
@@ -57,7 +57,7 @@ class Session:
         timeout: Any = None,
         stream: bool = False,
     ) -> requests.Response:
-        """GET; with `stream` the body comes as it is read."""
+        """Send a GET request. With `stream`, the body is read incrementally."""
         return self._ask("GET", path, params, headers, timeout, stream=stream)
 
     def delete(
@@ -67,7 +67,7 @@ class Session:
         headers: dict[str, str] | None = None,
         timeout: Any = None,
     ) -> requests.Response:
-        """DELETE."""
+        """Send a DELETE request."""
         return self._ask("DELETE", path, params, headers, timeout)
 
     def post(
@@ -79,7 +79,7 @@ class Session:
         headers: dict[str, str] | None = None,
         timeout: Any = None,
     ) -> requests.Response:
-        """POST a value as JSON, or `data` as it is."""
+        """POST a value as JSON, or `data` unchanged."""
         return self._ask("POST", path, params, headers, timeout, data=_body(json, data))
 
     def patch(
@@ -91,7 +91,7 @@ class Session:
         headers: dict[str, str] | None = None,
         timeout: Any = None,
     ) -> requests.Response:
-        """PATCH a value as JSON, or `data` as it is."""
+        """PATCH a value as JSON, or `data` unchanged."""
         return self._ask("PATCH", path, params, headers, timeout, data=_body(json, data))
 
     def put(
@@ -103,7 +103,7 @@ class Session:
         headers: dict[str, str] | None = None,
         timeout: Any = None,
     ) -> requests.Response:
-        """PUT a value as JSON, or `data` as it is."""
+        """PUT a value as JSON, or `data` unchanged."""
         return self._ask("PUT", path, params, headers, timeout, data=_body(json, data))
 
     def _ask(

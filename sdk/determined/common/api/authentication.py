@@ -1,4 +1,4 @@
-"""Who a client script acts as, under the names that such scripts import."""
+"""Authentication for client scripts, under the names that they import."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from determined.transport.rest import Session
 
 
 class Authentication:
-    """A user of a master, logged in: by what is given, else as the `det` command does.
+    """A logged-in user of a master. Uses the given arguments, or else logs in like the `det` command.
 
-    Raises `UnauthenticatedException` where neither a token nor a password is at hand and nobody can be asked.
+    Raises `UnauthenticatedException` if there is neither a token nor a password and no terminal to ask on.
     """
 
     def __init__(
@@ -31,31 +31,34 @@ class Authentication:
         identity.sign_in(self._session, requested_user, password, ask=ask)
 
     def get_session_user(self) -> str:
-        """Whose token it is."""
+        """Return the user that the token belongs to."""
         return identity.current_user(self._session)
 
     def get_session_token(self, must: bool = True) -> str:
-        """The token; without one empty, or `UnauthenticatedException` if there must be one."""
+        """Return the token.
+
+        Without one: raise `UnauthenticatedException` if `must`, else return an empty string.
+        """
         if self._session.token is None and must:
             raise errors.UnauthenticatedException("not logged in")
         return self._session.token or ""
 
     def is_user_active(self, username: str) -> bool:
-        """Whether this user is the active one of the stored tokens."""
+        """Whether this user is the active one in the token store."""
         from determined.transport.token_store import TokenStore
 
         return TokenStore(self.master_address).active_user() == username
 
 
 def opened(address: str, cert: Cert | None) -> Session:
-    """A session without a token."""
+    """Return a session without a token."""
     if cert is None:
         return Session(address)
     return Session(address, verify=cert.bundle, cert_name=cert.name)
 
 
 def salt_and_hash(password: str) -> str:
-    """A password as it travels; the empty one stays empty."""
+    """Hash a password for sending. The empty password stays empty."""
     return identity.hashed(password)
 
 
@@ -64,4 +67,4 @@ def _ask(user: str) -> str:
 
 
 cli_auth: Authentication | None = None
-"""What a script of the command line sets once for all its requests."""
+"""Default authentication for all requests, set once by command-line scripts."""

@@ -1,4 +1,4 @@
-"""Which certificate a master may show, under the names that client scripts import."""
+"""Verification of the master's certificate, under the names that client scripts import."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 
 
 class Cert:
-    """What the master's certificate is checked against: the usual authorities unless something is given.
+    """How the master's certificate is verified: against the default authorities unless configured.
 
-    `cert_pem` is a chain of certificates as text, `name` the name to find in the master's, and with
-    `noverify` nothing is checked.
+    `cert_pem` is a certificate chain as text, `name` is the name expected in the master's certificate, and
+    `noverify` disables verification.
     """
 
     def __init__(self, cert_pem: str | None = None, noverify: bool = False, name: str | None = None) -> None:
@@ -19,7 +19,9 @@ class Cert:
 
     @property
     def bundle(self) -> bool | str | None:
-        """As `verify` of requests: False, the path of a file, or None for what this person trusts."""
+        """Value for the `verify` argument of requests: False, a file path, or None for the user's
+        defaults.
+        """
         if self._noverify:
             return False
         if self._pem is None:
@@ -32,7 +34,7 @@ class Cert:
 
     @property
     def name(self) -> str | None:
-        """The name to find in the master's certificate."""
+        """The name expected in the master's certificate."""
         return self._name
 
     def __del__(self) -> None:
@@ -46,13 +48,13 @@ def default_load(
     explicit_cert_name: str | None = None,
     explicit_noverify: bool = False,
 ) -> Cert:
-    """What is explicitly given, else what `DET_MASTER_CERT_FILE` or this person's file of certificates says.
+    """Return the explicit setting, or else the one in `DET_MASTER_CERT_FILE` or the user's certificate file.
 
-    The latter is looked up when a session connects, for the master it connects to.
+    The certificate file is consulted when a session connects, for the master it connects to.
     """
     pem = Path(explicit_path).read_text(encoding="utf-8") if explicit_path else None
     return Cert(pem, explicit_noverify, explicit_cert_name)
 
 
 cli_cert: Cert | None = None
-"""What a script of the command line sets once for all its sessions."""
+"""Default certificate setting for all sessions, set once by command-line scripts."""

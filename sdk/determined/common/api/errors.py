@@ -1,15 +1,15 @@
-"""What can go wrong between a client and the master (client spec, section 1).
+"""Errors between a client and the master (client spec, section 1).
 
-BadRequestException            the master, or the way to it, refused
-├── MasterNotFoundException    nobody answers at the address
-│   └── UntrustedCertificate   somebody answers, with a certificate that nobody vouches for
-└── StatusException            an answer with an error status
+BadRequestException            the master, or the connection to it, refused the request
+├── MasterNotFoundException    no master answers at the address
+│   └── UntrustedCertificate   the server's certificate is not trusted
+└── StatusException            a response with an error status
     ├── ForbiddenException (403), UnauthenticatedException (401)
-    └── APIException           one that has no class of its own
+    └── APIException           any other error status
         ├── NotFoundException (404)
-        └── DeleteFailedException  the answer was well, and says that something is still there
-BadResponseException           the answer cannot be understood
-└── EmptyResultException       it holds nothing
+        └── DeleteFailedException  the request succeeded, but something was not deleted
+BadResponseException           the response cannot be understood
+└── EmptyResultException       the response is empty
 CorruptTokenCacheException, CorruptCertificateCacheException
 """
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 
 class BadRequestException(Exception):
-    """The master refused; `message` says why."""
+    """The master refused the request; `message` says why."""
 
     def __init__(self, message: str, *args: object) -> None:
         super().__init__(message, *args)
@@ -32,13 +32,13 @@ class MasterNotFoundException(BadRequestException):
 
 
 class UntrustedCertificate(MasterNotFoundException):
-    """The master's TLS certificate is signed by nobody this client trusts."""
+    """The master's TLS certificate is not signed by an authority that this client trusts."""
 
 
 class StatusException(BadRequestException):
-    """The master answered with the error status `status_code`; a class of ours, above those of 0.25.
+    """The master answered with the error status `status_code`. Determined 0.25 does not have this class.
 
-    There `except APIException` does not catch that somebody is not logged in, or may not do something.
+    It keeps the 0.25 behavior that `except APIException` does not catch authentication and permission errors.
     """
 
     def __init__(self, message: str, status_code: int, response_error: str | None = None) -> None:
@@ -48,25 +48,25 @@ class StatusException(BadRequestException):
 
 
 class APIException(StatusException):
-    """The master answered with an error status that has no class of its own."""
+    """The master answered with an error status that has no specific class."""
 
 
 class NotFoundException(APIException):
-    """There is no such thing, or this user may not see it (status 404)."""
+    """The object does not exist, or this user may not see it (status 404)."""
 
     def __init__(self, message: str, status_code: int = 404, response_error: str | None = None) -> None:
         super().__init__(message, status_code, response_error)
 
 
 class ForbiddenException(StatusException):
-    """The user is known but may not do this (status 403)."""
+    """The user is known but lacks permission (status 403)."""
 
     def __init__(self, message: str, status_code: int = 403, response_error: str | None = None) -> None:
         super().__init__(f"Forbidden({message})", status_code, response_error)
 
 
 class UnauthenticatedException(StatusException):
-    """The token is missing, wrong or expired (status 401)."""
+    """The token is missing, invalid or expired (status 401)."""
 
     def __init__(self, message: str = "", status_code: int = 401, response_error: str | None = None) -> None:
         reason = f": {message}" if message else ""
@@ -75,14 +75,14 @@ class UnauthenticatedException(StatusException):
 
 
 class DeleteFailedException(APIException):
-    """Something could not be deleted, although the request for it was answered well."""
+    """Something could not be deleted, although the request itself succeeded."""
 
     def __init__(self, error_message: str) -> None:
         super().__init__(error_message, 200)
 
 
 class BadResponseException(Exception):
-    """The master's answer cannot be understood."""
+    """The master's response cannot be understood."""
 
     def __init__(self, message: str, *args: object) -> None:
         super().__init__(message, *args)
@@ -93,14 +93,14 @@ class BadResponseException(Exception):
 
 
 class EmptyResultException(BadResponseException):
-    """An answer was expected to hold something and was empty."""
+    """The response was unexpectedly empty."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
 
 
 class CorruptTokenCacheException(Exception):
-    """The file of stored tokens was unreadable; it has been removed."""
+    """The token file was unreadable and has been removed."""
 
     def __init__(self) -> None:
         super().__init__("Attempted to read a corrupted token cache; it was removed, please try again")

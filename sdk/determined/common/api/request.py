@@ -1,4 +1,4 @@
-"""Single requests, under the names that client scripts import."""
+"""Functions for single requests, under the names that client scripts import."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Auth = authentication.Authentication
 
 
 def parse_master_address(master_address: str) -> ParseResult:
-    """The address in parts, with scheme and port."""
+    """Split the address into its parts, including scheme and port."""
     parts = urlsplit(master_url(master_address))
     return ParseResult(parts.scheme, parts.netloc, parts.path, "", "", "")
 
 
 def make_url(master_address: str, suffix: str) -> str:
-    """The URL of something at a master, below its path."""
+    """Return the URL of a path on a master."""
     return urljoin(master_url(master_address) + "/", suffix.lstrip("/"))
 
 
@@ -43,7 +43,7 @@ def do_request(
     timeout: Any = None,
     max_retries: Any = None,
 ) -> requests.Response:
-    """One request; `auth` as for a `Session`, none where not `authenticated`."""
+    """Send one request. `auth` is as for a `Session`; no token is sent unless `authenticated`."""
     session = Session(host, None, auth, cert, max_retries)
     if not authenticated:
         session.speaking.token = None
@@ -67,7 +67,7 @@ def get(
     stream: bool = False,
     timeout: Any = None,
 ) -> requests.Response:
-    """GET."""
+    """Send a GET request."""
     return do_request(
         "GET", host, path, params, None, None, headers, authenticated, auth, cert, stream, timeout
     )
@@ -83,7 +83,7 @@ def delete(
     cert: Cert | None = None,
     timeout: Any = None,
 ) -> requests.Response:
-    """DELETE."""
+    """Send a DELETE request."""
     return do_request(
         "DELETE", host, path, params, None, None, headers, authenticated, auth, cert, False, timeout
     )
@@ -136,7 +136,7 @@ def put(
 
 
 def browser_open(host: str, path: str) -> str:
-    """Show something of a master in the browser; returns its URL."""
+    """Open a page of a master in the browser. Returns its URL."""
     url = make_url(host, path)
     webbrowser.open(url)
     return url

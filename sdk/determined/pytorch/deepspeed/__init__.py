@@ -1,7 +1,8 @@
-"""Training by DeepSpeed that can be stopped, continued, searched over and spread.
+"""Training with DeepSpeed: resumable, distributed, and with hyperparameter search.
 
-Needs the package `deepspeed`, on GPUs or, for trying things out, on processor cores. Importing this module
-does not import it.
+Requires the package `deepspeed`, on GPUs or, for experimenting, on CPUs. Importing this module does not
+import
+`deepspeed`.
 
 Example:
     ```python

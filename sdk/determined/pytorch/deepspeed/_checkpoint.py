@@ -1,4 +1,4 @@
-"""When a checkpoint of a DeepSpeedTrial is written and read: each rank its part."""
+"""Writes and reads the checkpoints of a DeepSpeedTrial; each rank handles its part."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COUNTERS = "workload_sequencer.pkl"
 
 
 class Saving:
-    """The checkpoints of one run."""
+    """Manages the checkpoints of one run."""
 
     def __init__(
         self, trial: DeepSpeedTrial, context: DeepSpeedTrialContext, callbacks: Callbacks, local: bool
@@ -36,7 +36,7 @@ class Saving:
         self._code = Code(on_cluster=not local)
 
     def load(self, uuid: str) -> dict[str, Any]:
-        """Restore everything of a checkpoint but its counters, and return these."""
+        """Restore everything from a checkpoint except its counters, and return the counters."""
         with self._core.checkpoint.restore_path(uuid) as path:
             counters = _read_counters(path)
             own = path / _own(self._rank)
@@ -51,7 +51,7 @@ class Saving:
         return counters
 
     def save(self, counters: Counters) -> None:
-        """Write a checkpoint of this step; every rank calls."""
+        """Write a checkpoint of this step. All ranks must call this."""
         steps = counters.batches_trained
         state = {"rng_state": _checkpoint.rng_state(), "callbacks": self._callbacks.state_dict()}
         if self._rank == 0:

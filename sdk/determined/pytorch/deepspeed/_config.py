@@ -1,4 +1,4 @@
-"""DeepSpeed's configuration, of a file and of hyperparameters."""
+"""Builds DeepSpeed's configuration from a file and hyperparameters."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ def overwrite_deepspeed_config(
     """Return a DeepSpeed configuration with some values replaced.
 
     Args:
-        base_ds_config: A configuration, or the path of its JSON file.
-        source_ds_dict: Values that replace those of the base, in the same nesting; all others stay.
+            base_ds_config: A configuration, or the path of a JSON file with one.
+            source_ds_dict: Values that replace those of the base, nested the same way. Other values are kept.
 
-    Returns:
-        A new dict; neither argument is changed.
+        Returns:
+            A new dict. Neither argument is modified.
 
-    Raises:
-        TypeError: The base is neither a path nor a dict.
-        ValueError: The file names a key twice.
+        Raises:
+            TypeError: If the base is neither a path nor a dict.
+            ValueError: If the file has a duplicate key.
 
     Example:
         ```python

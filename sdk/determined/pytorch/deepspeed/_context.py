@@ -1,4 +1,4 @@
-"""What a DeepSpeedTrial works with."""
+"""The context that a DeepSpeedTrial uses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Engine = TypeVar("Engine")
 
 
 class DeepSpeedTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContext, TrialContext):
-    """Wraps engines and reducers, and knows the hyperparameters and where training is."""
+    """Wraps engines and reducers. Provides hyperparameters and training progress."""
 
     def __init__(
         self,
@@ -37,14 +37,14 @@ class DeepSpeedTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerCont
         steps_completed: int = 0,
         enable_tensorboard_logging: bool = True,
     ) -> None:
-        """Made by the platform.
+        """Constructed by the platform.
 
         Args:
-            core_context: What reports and stores.
+            core_context: Reports metrics and stores checkpoints.
             settings: Hyperparameters, configuration and ids.
-            device: Where batches are moved to.
-            steps_completed: Batches trained before this process.
-            enable_tensorboard_logging: Whether metrics become events.
+            device: The device that batches are moved to.
+            steps_completed: Number of batches trained before this process started.
+            enable_tensorboard_logging: Whether metrics are written as TensorBoard events.
         """
         TrialInformation.__init__(self, settings, steps_completed)
         _PyTorchReducerContext.__init__(self)
@@ -67,13 +67,13 @@ class DeepSpeedTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerCont
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> DeepSpeedTrialContext:
-        """Return a context off cluster, for trying a trial's parts in a notebook.
+        """Return an off-cluster context, for trying parts of a trial in a notebook.
 
         Args:
-            config: An experiment configuration; hyperparameters that are not constant are drawn.
+            config: An experiment configuration. Hyperparameters that are not constant are sampled.
 
         Raises:
-            ValueError: The configuration is wrong; all its faults are named.
+            ValueError: If the configuration is invalid. The message lists all errors.
         """
         from determined.experimental import _test_run
 
@@ -88,10 +88,11 @@ class DeepSpeedTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerCont
     # -- wrapping
 
     def wrap_model_engine(self, model: Engine) -> Engine:
-        """Register an engine of `deepspeed.initialize()`.
+        """Register an engine returned by `deepspeed.initialize()`.
 
-        The first one determines the size of micro batches and how many make a batch. A pipeline engine brings
-        its own model-parallel unit.
+        The first engine determines the size of micro batches and how many form a batch. A pipeline engine
+        brings its
+        own model-parallel unit.
 
         Args:
             model: The engine.
@@ -113,7 +114,7 @@ class DeepSpeedTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerCont
             self._micro_batch_size, self._micro_batches = size, count
         elif (size, count) != (self._micro_batch_size, self._micro_batches):
             logger.warning(
-                "this engine trains %d micro batches of %d, the first one %d of %d: the first one's count",
+                "this engine trains %d micro batches of %d, the first one %d of %d: those of the first apply",
                 *(count, size, self._micro_batches, self._micro_batch_size),
             )
         if isinstance(model, PipelineEngine):
@@ -127,10 +128,10 @@ class DeepSpeedTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerCont
         """Set how the model is divided over ranks, unless a pipeline engine divides it.
 
         Args:
-            mpu: The place of this rank. At least one rank must report metrics.
+            mpu: This rank's place. At least one rank must report metrics.
 
         Raises:
-            InvalidExperimentException: Called before an engine is wrapped, or twice.
+            InvalidExperimentException: If called before an engine is wrapped, or twice.
         """
         if not self.models:
             raise InvalidExperimentException("call set_mpu() after wrap_model_engine()")
@@ -141,55 +142,61 @@ class DeepSpeedTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerCont
         self._mpu, self._mpu_set = mpu, True
 
     def disable_auto_grad_accumulation(self) -> None:
-        """Have `train_batch` called once for a batch; it trains all micro batches itself."""
+        """Call `train_batch` once per batch. It must then train on all micro batches itself."""
         self._manual = True
 
     def disable_dataset_reproducibility_checks(self) -> None:
-        """Take any data loader as it is: not repeated, not shared out, not continued where it was."""
+        """Accept any data loader unchanged: it is not repeated, sharded or continued at the right batch."""
         self._any_loader = True
 
     # -- information
 
     @property
     def use_pipeline_parallel(self) -> bool:
-        """Whether an engine is a pipeline."""
+        """Whether any engine is a pipeline engine."""
         return self._pipeline
 
     @property
     def train_micro_batch_size_per_gpu(self) -> int:
-        """Records in a micro batch on one slot; InternalException before an engine is wrapped."""
+        """Number of records in a micro batch on one slot.
+
+        Raises InternalException before an engine is wrapped.
+        """
         if self._micro_batch_size is None:
             raise InternalException("micro batches are known once an engine is wrapped")
         return self._micro_batch_size
 
     @property
     def num_micro_batches_per_slot(self) -> int:
-        """Micro batches in a batch on one slot; InternalException before an engine is wrapped."""
+        """Number of micro batches in a batch on one slot.
+
+        Raises InternalException before an engine is wrapped.
+        """
         if self._micro_batches is None:
             raise InternalException("micro batches are known once an engine is wrapped")
         return self._micro_batches
 
     def to_device(self, data: Any) -> Any:
-        """Return a batch on the device.
+        """Return a batch moved to the device.
 
         Args:
-            data: Tensors or arrays in any nesting of dicts, lists and tuples; anything else stays where it
-                is, with one warning for its type.
+            data: Tensors or arrays in arbitrarily nested dicts, lists and tuples. Other values are returned
+                unchanged, with one warning per type.
         """
         return to_device(data, self.device, self._warned_types)
 
     # -- TensorBoard
 
     def get_tensorboard_path(self) -> pathlib.Path:
-        """Return the folder that event files belong into."""
+        """Return the directory for TensorBoard event files."""
         return self._events.path
 
     def get_tensorboard_writer(self) -> SummaryWriter:
-        """Return the one writer of this process."""
+        """Return the single writer of this process."""
         return self._events.writer()
 
     def set_enable_tensorboard_logging(self, enable_tensorboard_logging: bool) -> None:
-        """Choose whether reported metrics are written as TensorBoard events, and event files stored.
+        """Choose whether reported metrics are written as TensorBoard events and event files are stored.
 
         Args:
             enable_tensorboard_logging: False to do neither.
@@ -197,5 +204,5 @@ class DeepSpeedTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerCont
         self._events.enabled = enable_tensorboard_logging
 
     def get_enable_tensorboard_logging(self) -> bool:
-        """Return whether metrics are written as events, and event files stored."""
+        """Return whether metrics are written as TensorBoard events and event files are stored."""
         return self._events.enabled

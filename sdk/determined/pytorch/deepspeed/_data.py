@@ -1,4 +1,4 @@
-"""Micro batches for the loop, on ranks that load data."""
+"""Provides micro batches on the ranks that load data."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from determined.pytorch.deepspeed._context import DeepSpeedTrialContext
 
 
 class Source:
-    """The loader that a hook returned on this rank, or none."""
+    """The loader that a user method returned on this rank, or None."""
 
     def __init__(self, context: DeepSpeedTrialContext, build: Any, hook: str) -> None:
-        """Build the loader where this rank loads data; RuntimeError for one that cannot be continued."""
+        """Build the loader if this rank loads data. Raises RuntimeError if it cannot be resumed."""
         self._context = context
         self._mpu = context._mpu
         self._loader: Any = build() if self._mpu.should_build_data_loader else None
@@ -29,7 +29,7 @@ class Source:
         )
 
     def shortest(self) -> float:
-        """Micro batches of a pass on the rank that has fewest; infinite where nobody knows."""
+        """Return the smallest number of micro batches in a pass on any rank; infinite if unknown."""
         return float(min(self._context.distributed.allgather(self._length())))
 
     def _length(self) -> float:
@@ -45,7 +45,7 @@ class Source:
         return float(length // size + (length % size > rank))
 
     def endless(self, skip: int, seed: int) -> Iterator[Any] | None:
-        """Micro batches from number `skip` on."""
+        """Yield micro batches from number `skip` on, indefinitely."""
         if self._loader is None:
             return None
         if not isinstance(self._loader, DataLoader):
@@ -54,7 +54,7 @@ class Source:
         return self._read(repeat=True, skip=skip)
 
     def once(self) -> Iterator[Any] | None:
-        """One pass."""
+        """Yield the micro batches of one pass."""
         if self._loader is None:
             return None
         if not isinstance(self._loader, DataLoader):
@@ -66,7 +66,7 @@ class Source:
         return all(self._context.distributed.allgather(self._loader is not None))
 
     def own_length(self) -> float:
-        """Micro batches of a pass on this rank."""
+        """Return the number of micro batches in a pass on this rank."""
         return self._length()
 
     def _read(self, **options: Any) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""Trains a class that the configuration names, with the configuration's values."""
+"""Trains a class named by the configuration, with the configuration's settings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DEFAULTS = {name: field.default for name, field in OPTIMIZATIONS.fields.items()
 
 
 def train(trial_class: type[DeepSpeedTrial], info: ClusterInfo) -> None:
-    """Train as the experiment of this trial is configured, to the end of the search."""
+    """Train as configured in the experiment, until the search ends."""
     trial, config = info.trial, info.trial._config
     check_optimizations(config.get("optimizations") or {})
     several = len(info.slot_ids) > 1 or len(info.container_addrs) > 1
@@ -43,7 +43,7 @@ def train(trial_class: type[DeepSpeedTrial], info: ClusterInfo) -> None:
 
 
 def try_locally(trial_class: type[DeepSpeedTrial], hparams: dict[str, Any], config: dict[str, Any]) -> None:
-    """One batch of training, a validation and a checkpoint, without a cluster."""
+    """Train one batch, validate and store a checkpoint, without a cluster."""
     check_optimizations(config.get("optimizations") or {})
     train_here(trial_class, hparams, config, max_length=Batch(1), test_mode=True)
 
@@ -60,7 +60,7 @@ def train_here(
     latest_checkpoint: str | None = None,
     test_mode: bool = False,
 ) -> DeepSpeedTrial:
-    """Train without a cluster, on the ranks that torch's variables name; the trial, trained."""
+    """Train without a cluster, on the ranks in torch's environment variables. Returns the trained trial."""
     several = int(os.environ.get("WORLD_SIZE", "1")) > 1
     with _ranks(several) as group, _core(group) as core_context:
         seed = seed_of(config)
@@ -84,7 +84,7 @@ def train_here(
 
 
 def check_optimizations(options: dict[str, Any]) -> None:
-    """Refuse what DeepSpeed's own configuration decides; warn of what has no effect.
+    """Reject options that DeepSpeed's own configuration sets; warn about options without effect.
 
     Raises:
         InvalidExperimentException: `mixed_precision` or `aggregation_frequency` is set.
@@ -105,7 +105,7 @@ def check_optimizations(options: dict[str, Any]) -> None:
 
 @contextlib.contextmanager
 def _ranks(several: bool) -> Iterator[core.DistributedContext]:
-    """All ranks, joined by DeepSpeed unless the script does that itself."""
+    """Yield all ranks, connected through DeepSpeed unless the script does that itself."""
     launched = bool(os.environ.get("USE_DEEPSPEED") or os.environ.get("USE_TORCH_DISTRIBUTED"))
     if several and not launched:
         raise ValueError(
@@ -133,7 +133,7 @@ def _group(launched: bool) -> core.DistributedContext:
 
 
 def _be_alone() -> None:
-    """DeepSpeed wants a process group also of one rank."""
+    """Set up a process group of one rank, which DeepSpeed requires."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

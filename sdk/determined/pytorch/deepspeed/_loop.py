@@ -1,4 +1,4 @@
-"""Trains a DeepSpeedTrial: batches of micro batches, which the engines count."""
+"""Trains a DeepSpeedTrial, in batches of micro batches that the engines count."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from determined.pytorch.deepspeed._trial import DeepSpeedTrial
 
 logger = logging.getLogger("determined.pytorch.deepspeed")
 ALL_RANKS_COMPUTE_TOGETHER = 3
-"""The ZeRO stage from which on a forward pass needs every rank."""
+"""From this ZeRO stage on, a forward pass needs every rank."""
 
 
 class DeepSpeedLoop(BoundaryLoop):
-    """Trains one DeepSpeedTrial, once."""
+    """Trains one DeepSpeedTrial once."""
 
     def __init__(
         self, trial: DeepSpeedTrial, context: DeepSpeedTrialContext, plan: Plan, local: bool
@@ -46,7 +46,7 @@ class DeepSpeedLoop(BoundaryLoop):
         self._average = bool(options.get("average_training_metrics", True))
 
     def run(self) -> None:
-        """Train to the end of the search."""
+        """Train until the search ends."""
         self._callbacks = Callbacks(self._trial.build_callbacks(), Profiler().timed)
         self._saving = Saving(self._trial, self._context, self._callbacks, self._local)
         super().run()
@@ -109,7 +109,7 @@ class DeepSpeedLoop(BoundaryLoop):
             steps = engine.gradient_accumulation_steps()
             if engine.micro_steps % steps:
                 raise AssertionError(
-                    f"engine {index} has trained {engine.micro_steps} micro batches after a batch, no "
+                    f"engine {index} has trained {engine.micro_steps} micro batches after a batch, not a "
                     f"multiple of its gradient_accumulation_steps, {steps}: call backward() and step() once "
                     "in each train_batch(), or disable_auto_grad_accumulation() and train them all in it"
                 )
@@ -145,7 +145,7 @@ class DeepSpeedLoop(BoundaryLoop):
         return metrics if self._chief else None
 
     def _evaluations(self, most: int | None) -> int:
-        """Calls of `evaluate_batch` on this rank; where all compute together, the same on each."""
+        """Return the number of `evaluate_batch` calls on this rank. Pipelines and ZeRO 3 need equal numbers."""
         source, pipeline = self._validation, self._context.use_pipeline_parallel
         stages = [engine.zero_optimization_stage() for engine in self._context.models]
         together = pipeline or max(stages) >= ALL_RANKS_COMPUTE_TOGETHER or not source.everywhere()
@@ -154,20 +154,20 @@ class DeepSpeedLoop(BoundaryLoop):
         if not math.isfinite(length):
             raise InvalidExperimentException("the validation data loader has no length: give it one")
         if together and source.own_length() not in (length, math.inf):
-            logger.warning("validation leaves out what other ranks have no batch for")
+            logger.warning("validation skips the batches that other ranks have no counterpart for")
         calls = int(length) // self._micro if pipeline else int(length)
         if pipeline and not calls:
             raise InvalidExperimentException(
                 f"the validation data has {int(length)} micro batches, a pipeline needs {self._micro} or more"
             )
         if pipeline and int(length) % self._micro:
-            logger.warning("validation leaves out %d micro batches", int(length) % self._micro)
+            logger.warning("validation skips %d micro batches", int(length) % self._micro)
         return min(calls, most) if most is not None else calls
 
     # -- the rest
 
     def _write(self, *, alone: bool = False) -> None:
-        # DeepSpeed's checkpoints are written by all ranks together.
+        # All ranks write DeepSpeed's checkpoints together.
         if not alone or self._distributed.size == 1:
             self._saving.save(self._counters)
 

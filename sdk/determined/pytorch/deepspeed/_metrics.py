@@ -1,4 +1,4 @@
-"""Metrics of the calls of a trial's hooks, over all ranks that report."""
+"""Combines the metrics of a trial's calls over all reporting ranks."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Calls = list[dict[str, Any]]
 
 
 def kept(given: Any, hook: str, before: Calls) -> dict[str, Any]:
-    """Metrics of one call.
+    """Return the metrics of one call, without gradients.
 
     Raises:
-        InvalidExperimentException: They are no dict, or have other names than those before.
+        InvalidExperimentException: If they are not a dict, or the names differ from earlier calls.
     """
     if not isinstance(given, dict):
         raise InvalidExperimentException(
@@ -34,10 +34,10 @@ def kept(given: Any, hook: str, before: Calls) -> dict[str, Any]:
 
 
 def of_all_ranks(mine: Calls | None, distributed: DistributedContext, average: bool) -> Calls:
-    """Metrics of each call: the mean over ranks that report, or the first one's; the same on all ranks.
+    """Return the metrics of each call: the mean over reporting ranks, or the first one's. Same on all ranks.
 
     Raises:
-        InvalidExperimentException: Ranks report metrics of different names.
+        InvalidExperimentException: If ranks report metrics of different names.
     """
     each = [calls for calls in distributed.allgather(mine) if calls is not None]
     names = {tuple(sorted(calls[0])) for calls in each if calls}
@@ -50,7 +50,7 @@ def of_all_ranks(mine: Calls | None, distributed: DistributedContext, average: b
 
 
 def mean_of_calls(mine: Calls | None, distributed: DistributedContext) -> dict[str, Any]:
-    """The mean over all calls of all ranks that report; the same on all ranks."""
+    """Return the mean over all calls of all reporting ranks; the same on all ranks."""
     each = [calls for calls in distributed.allgather(mine) if calls]
     names = {tuple(sorted(calls[0])) for calls in each}
     if len(names) > 1:
@@ -61,7 +61,7 @@ def mean_of_calls(mine: Calls | None, distributed: DistributedContext) -> dict[s
 
 
 def averages(calls: Calls) -> dict[str, Any]:
-    """The mean of each metric over the calls of a window."""
+    """Return the mean of each metric over the calls of a window."""
     return {name: mean_of_numbers([call[name] for call in calls]) for name in (calls[0] if calls else {})}
 
 

@@ -1,4 +1,4 @@
-"""Which ranks hold the same part of a model: who loads data, and who reports."""
+"""Model-parallel units: which ranks hold the same part of a model, load data, and report."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from determined import core
 
 @dataclasses.dataclass
 class ModelParallelUnit:
-    """The place of this rank where a model is divided over several.
+    """This rank's place when a model is divided over several ranks.
 
     Attributes:
         data_parallel_rank: Index among the ranks that train the same part of the model on other data, from 0.
         data_parallel_world_size: Number of these ranks.
-        should_report_metrics: Whether metrics of this rank count.
-        should_build_data_loader: Whether this rank loads data; elsewhere the hooks get None as iterator.
+        should_report_metrics: Whether this rank's metrics are used.
+        should_build_data_loader: Whether this rank loads data. On other ranks the iterator passed to the
+            trial is None.
     """
 
     data_parallel_rank: int
@@ -35,13 +36,13 @@ def make_data_parallel_mpu(dist_context: core.DistributedContext) -> ModelParall
 
 
 def make_deepspeed_mpu(topology: Any) -> ModelParallelUnit:
-    """Return the unit of a pipeline engine.
+    """Return the model-parallel unit of a pipeline engine.
 
     Args:
         topology: The engine's grid, `engine.mpu`.
 
     Returns:
-        A unit whose first and last stages load data; the last one reports.
+            A unit in which the first and last stages load data and the last one reports.
     """
     stage, first_slice = topology.get_pipe_parallel_rank(), topology.get_slice_parallel_rank() == 0
     last = topology.get_pipe_parallel_world_size() - 1

@@ -1,4 +1,4 @@
-"""The class that users subclass to have a model trained by DeepSpeed."""
+"""The class that users subclass to train a model with DeepSpeed."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 
 class DeepSpeedTrial(Trial, abc.ABC):
-    """Subclass it, wrap DeepSpeed's engines in `__init__`, and define the hooks below.
+    """Subclass it, wrap DeepSpeed engines in `__init__`, and define the methods below.
 
-    The engine does backward passes, steps, schedules and precision, by its own configuration.
+    The engine handles backward passes, steps, schedules and precision according to its own configuration.
     """
 
     @abc.abstractmethod
     def __init__(self, context: DeepSpeedTrialContext) -> None:
-        """Make the engines by `deepspeed.initialize()` and wrap them.
+        """Create the engines with `deepspeed.initialize()` and wrap them.
 
         Args:
-            context: Gives hyperparameters and wraps engines.
+            context: Provides hyperparameters and wraps engines.
         """
 
     @abc.abstractmethod
@@ -34,10 +34,11 @@ class DeepSpeedTrial(Trial, abc.ABC):
     ) -> dict[str, Any]:
         """Train on one micro batch.
 
-        With a pipeline engine, or after `disable_auto_grad_accumulation()`, on all those of a batch.
+        With a pipeline engine, or after `disable_auto_grad_accumulation()`, train on all micro batches of a
+        batch.
 
         Args:
-            dataloader_iter: Gives micro batches by `next`; None on ranks that load no data.
+            dataloader_iter: Returns micro batches from `next`; None on ranks that do not load data.
             epoch_idx: Index of the epoch over the life of the trial.
             batch_idx: Index of the batch over the life of the trial; the same for all its micro batches.
 
@@ -57,14 +58,14 @@ class DeepSpeedTrial(Trial, abc.ABC):
 
     @abc.abstractmethod
     def evaluate_batch(self, dataloader_iter: Iterator[Any] | None, batch_idx: int) -> dict[str, Any]:
-        """Validate on one micro batch; a pipeline engine on as many as make a batch.
+        """Validate on one micro batch, or with a pipeline engine on all micro batches of a batch.
 
         Args:
-            dataloader_iter: Gives micro batches by `next`; None on ranks that load no data.
+            dataloader_iter: Returns micro batches from `next`; None on ranks that do not load data.
             batch_idx: Index of the call in this validation, from 0.
 
         Returns:
-            Metrics by name, which are averaged over calls and ranks.
+            Metrics by name. They are averaged over calls and ranks.
         """
 
     @abc.abstractmethod
@@ -82,28 +83,28 @@ class DeepSpeedTrial(Trial, abc.ABC):
         """
 
     def build_callbacks(self) -> dict[str, PyTorchCallback]:
-        """Return callbacks by name; `on_checkpoint_write_end` is called on every rank."""
+        """Return callbacks by name. `on_checkpoint_write_end` is called on every rank."""
         return {}
 
     def save(self, context: DeepSpeedTrialContext, path: pathlib.Path) -> None:
-        """Write the engines into a checkpoint; every rank calls. Override it to store more than engines.
+        """Write the engines to a checkpoint. Called on every rank. Override it to store more than engines.
 
         Args:
-            context: The trial's.
-            path: The folder, which all ranks of a node share.
+            context: The context of the trial.
+            path: The directory, which all ranks of a node share.
         """
         for index, engine in enumerate(context.models):
             engine.save_checkpoint(str(path), tag=f"model{index}")
 
     def load(self, context: DeepSpeedTrialContext, load_path: pathlib.Path) -> None:
-        """Restore the engines from a checkpoint; every rank calls.
+        """Restore the engines from a checkpoint. Called on every rank.
 
         Args:
-            context: The trial's.
-            load_path: The folder; read it only.
+            context: The context of the trial.
+            load_path: The directory, which is read-only.
 
         Raises:
-            AssertionError: DeepSpeed found nothing that it could load.
+            AssertionError: If DeepSpeed found nothing to load.
         """
         for index, engine in enumerate(context.models):
             loaded, _ = engine.load_checkpoint(str(load_path), tag=f"model{index}")

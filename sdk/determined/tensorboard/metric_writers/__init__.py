@@ -1,1 +1,1 @@
-"""Writers of event files, under the names that scripts import."""
+"""Event file writers, under the names that scripts import."""

@@ -1,4 +1,4 @@
-"""Metrics as events: what a writer can do, and one that writes whole reports."""
+"""Writes metrics as events: the writer interface, and a writer of whole reports."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 
 
 class MetricWriter(abc.ABC):
-    """Writes numbers into the event files of this process."""
+    """Writes numbers to the event files of this process."""
 
     @abc.abstractmethod
     def add_scalar(self, name: str, value: Any, step: int) -> None:
-        """Write a number of a step."""
+        """Write a number at a step."""
 
     @abc.abstractmethod
     def reset(self) -> None:
-        """Have everything in the files; the next number begins a new one."""
+        """Flush everything to the files. The next write starts a new file."""
 
 
 class BatchMetricWriter:
-    """Writes reports with a writer of single numbers; values that are no numbers are left out."""
+    """Writes reports with a writer of single numbers. Values that are not numbers are skipped."""
 
     def __init__(self, writer: MetricWriter) -> None:
         self.writer = writer
@@ -32,7 +32,7 @@ class BatchMetricWriter:
         metrics: dict[str, Any],
         batch_metrics: Sequence[dict[str, Any]] | None = None,
     ) -> None:
-        """Each metric at each of its batches; without those at the end."""
+        """Write each metric at each of its batches; metrics without batch values at the end."""
         first = steps_completed - len(batch_metrics or ())
         for place, batch in enumerate(batch_metrics or ()):
             self._write(batch, "Determined/{}", first + place)
@@ -41,7 +41,7 @@ class BatchMetricWriter:
         self.writer.reset()
 
     def on_validation_step_end(self, steps_completed: int, metrics: dict[str, Any]) -> None:
-        """Each metric, under a name that begins with `val`."""
+        """Write each metric under a name that starts with `val`."""
         for name, value in metrics.items():
             shape = "Determined/{}" if name.startswith("val") else "Determined/val_{}"
             self._write({name: value}, shape, steps_completed)

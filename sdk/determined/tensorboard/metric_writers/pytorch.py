@@ -1,4 +1,4 @@
-"""Event files of scripts that write them themselves, by PyTorch's writer."""
+"""Event file writer for scripts, based on PyTorch's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from determined.tensorboard.metric_writers.callback import MetricWriter
 
 
 class TorchWriter(MetricWriter):
-    """`writer` is a SummaryWriter into the folder from which the platform stores event files."""
+    """`writer` is a SummaryWriter for the directory whose event files the platform stores."""
 
     def __init__(self) -> None:
         info = get_cluster_info()
@@ -20,9 +20,9 @@ class TorchWriter(MetricWriter):
         self.writer: Any = SummaryWriter(log_dir=str(path))
 
     def add_scalar(self, name: str, value: Any, step: int) -> None:
-        """Write a number of a step."""
+        """Write a number at a step."""
         self.writer.add_scalar(name, value, step)
 
     def reset(self) -> None:
-        """Have everything in the file; the next number begins a new one."""
+        """Flush everything to the file. The next write starts a new file."""
         self.writer.close()
