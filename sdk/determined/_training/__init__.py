@@ -1,4 +1,5 @@
-"""What all trainers share: how far to train, the boundaries on the way, counters, settings, the code.
+"""Code shared by all trainers: training lengths, the boundaries between windows, counters, settings, user
+code.
 
 Nothing here imports a framework; `determined.pytorch`, `.pytorch.deepspeed` and `.keras` do.
 """

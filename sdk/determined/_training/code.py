@@ -1,4 +1,4 @@
-"""The training code as a part of checkpoints (Trainer spec, section 12 and D15)."""
+"""Storing the training code in checkpoints (Trainer spec, section 12 and D15)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ FOLDER = "code"
 
 
 def trial_class(checkpoint: pathlib.Path, name: str) -> Any:
-    """What `module:Class` names in the code of a checkpoint, which is thereby run; else ValueError."""
+    """Import `module:Class` from the code of a checkpoint, which runs that code.
+
+    Raises ValueError on failure.
+    """
     module, _, path = name.partition(":")
     try:
         with import_from_path(checkpoint / FOLDER):
@@ -32,7 +35,7 @@ def trial_class(checkpoint: pathlib.Path, name: str) -> Any:
 
 
 class Code:
-    """Copies the code into one checkpoint after the other; files that are there already are linked."""
+    """Copies the code into successive checkpoints, hard-linking files that an earlier one already has."""
 
     def __init__(self, on_cluster: bool) -> None:
         submitted = info_directory().parent / "model"
@@ -41,7 +44,10 @@ class Code:
         self._warned = False
 
     def copy_to(self, checkpoint: pathlib.Path) -> None:
-        """Write `code/`, without what `.detignore` names; too much of it is left out with a warning."""
+        """Write `code/`, except what `.detignore` names.
+
+        Code beyond the size limit is left out with a warning.
+        """
         target = checkpoint / FOLDER
         target.mkdir()
         left = packing.LIMIT_BYTES
@@ -82,7 +88,7 @@ class Code:
 
 
 def _is_stored(path: pathlib.Path, storage: pathlib.Path) -> bool:
-    """Whether this lies in a checkpoint: a folder that holds them would be copied into each of them."""
+    """Whether the path is inside a stored checkpoint. Copying those would nest checkpoints in each other."""
     if not path.is_relative_to(storage) or path == storage:
         return False
     try:

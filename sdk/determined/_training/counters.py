@@ -1,4 +1,4 @@
-"""How far a trial is, as its checkpoints hold it."""
+"""Training progress of a trial, as stored in its checkpoints."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 
 class Counters(msgspec.Struct):
-    """How far a trial is."""
+    """Training progress of a trial."""
 
     trial_id: int | None
     batches_trained: int = 0
@@ -18,13 +18,14 @@ class Counters(msgspec.Struct):
     """Steps of the last validation."""
     last_ckpt: int = 0
     step_id: int = 0
-    """Windows so far."""
+    """Number of windows so far."""
 
     def resumed(self, stored: Mapping[str, Any]) -> Counters | None:
-        """Return the counters of a checkpoint; None for another trial's, from which only the weights count.
+        """Return the counters of a checkpoint, or None if it is another trial's and only its weights are
+        used.
 
         Args:
-            stored: Counters by name, as a checkpoint holds them. Names that are unknown here are ignored.
+            stored: Counters by name, as stored in a checkpoint. Unknown names are ignored.
         """
         if stored.get("trial_id") != self.trial_id:
             return None

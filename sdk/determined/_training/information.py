@@ -1,4 +1,4 @@
-"""What a script may ask its trial context, whatever the framework (Trainer spec, section 3.3)."""
+"""Trial information that every framework's context provides (Trainer spec, section 3.3)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from determined.errors import InternalException
 
 
 class TrialInformation:
-    """Hyperparameters, batch sizes, configuration and ids of a trial, and whether it is to stop.
+    """Hyperparameters, batch sizes, configuration and ids of a trial, and the request to stop it.
 
     Example:
         ```python
@@ -27,7 +27,7 @@ class TrialInformation:
         """Return all hyperparameters of the trial, by name.
 
         Raises:
-            ValueError: Off cluster, when none were given.
+                ValueError: If none were given off cluster.
         """
         return self._settings.all_hparams()
 
@@ -38,7 +38,7 @@ class TrialInformation:
             name: A key of the configuration's `hyperparameters`.
 
         Raises:
-            ValueError: There is no hyperparameter of this name.
+                ValueError: If there is no hyperparameter of this name.
         """
         return self._settings.hparam(name)
 
@@ -46,7 +46,7 @@ class TrialInformation:
         """Return the number of records in a batch over all slots.
 
         Raises:
-            ValueError: The hyperparameter `global_batch_size` is missing.
+                ValueError: If the hyperparameter `global_batch_size` is missing.
         """
         return self._settings.batch_sizes[1]
 
@@ -54,27 +54,27 @@ class TrialInformation:
         """Return the number of records in a batch on one slot: `global_batch_size` divided by the slots.
 
         Raises:
-            ValueError: The hyperparameter `global_batch_size` is missing.
+                ValueError: If the hyperparameter `global_batch_size` is missing.
         """
         return self._settings.batch_sizes[0]
 
     def get_experiment_config(self) -> dict[str, Any]:
-        """Return the experiment's configuration, completed with defaults.
+        """Return the experiment configuration with defaults filled in.
 
         Raises:
-            ValueError: Off cluster, when none was given.
+            ValueError: If none was given off cluster.
         """
         return self._settings.configuration()
 
     def get_data_config(self) -> dict[str, Any]:
-        """Return the section `data` of the configuration; empty if there is none."""
+        """Return the `data` section of the configuration; empty if there is none."""
         return self._settings.configuration().get("data") or {}
 
     def get_trial_seed(self) -> int:
-        """Return the seed of the trial.
+        """Return the trial's random seed.
 
         Raises:
-            InternalException: Off cluster, where there is none.
+            InternalException: If the script runs off cluster.
         """
         return self._settings.number("trial seed")
 
@@ -82,7 +82,7 @@ class TrialInformation:
         """Return the id of the experiment.
 
         Raises:
-            InternalException: Off cluster, where there is none.
+                InternalException: If the script runs off cluster.
         """
         return self._settings.number("experiment id")
 
@@ -90,26 +90,26 @@ class TrialInformation:
         """Return the id of the trial.
 
         Raises:
-            InternalException: Off cluster, where there is none.
+                InternalException: If the script runs off cluster.
         """
         return self._settings.number("trial id")
 
     def get_initial_batch(self) -> int:
-        """Return how many batches had been trained when this process began."""
+        """Return the number of batches already trained when this process started."""
         return self._steps_completed
 
     def get_stop_requested(self) -> bool:
-        """Return whether the script asked for the end."""
+        """Return whether the script requested to stop."""
         return self._stop_requested
 
     def set_stop_requested(self, stop_requested: bool) -> None:
-        """Finish the window, store a checkpoint, and end the trial for good.
+        """Finish the current window, store a checkpoint, and end the trial permanently.
 
         Args:
-            stop_requested: True to stop; False to take an earlier call back.
+            stop_requested: True to stop; False to revoke an earlier request.
 
         Raises:
-            AssertionError: The argument is no bool.
+            AssertionError: If the argument is not a bool.
         """
         if not isinstance(stop_requested, bool):
             raise AssertionError(f"set_stop_requested() takes a bool, not {stop_requested!r}")
@@ -117,21 +117,21 @@ class TrialInformation:
 
 
 class TrainingPlace:
-    """Where training is: the present batch and epoch, both counted from 0 over the life of the trial."""
+    """The current batch and epoch, both counted from 0 over the life of the trial."""
 
     _epoch_len: int | None = None
-    """Batches of an epoch; None before training and for data without an end."""
+    """Number of batches in an epoch; None before training and for endless data."""
 
     @property
     def _batch_index(self) -> int:
-        """Index of the present batch; -1 before the first."""
+        """Index of the current batch; -1 before the first."""
         raise NotImplementedError
 
     def current_train_batch(self) -> int:
         """Return the index of the batch that is being trained.
 
         Raises:
-            InternalException: No batch has been trained yet.
+                InternalException: If no batch has been trained yet.
         """
         if self._batch_index < 0:
             raise InternalException("no batch has been trained yet")
@@ -143,11 +143,11 @@ class TrainingPlace:
         return batch // self._epoch_len if self._epoch_len else 0
 
     def is_epoch_start(self) -> bool:
-        """Return whether the present batch is the first of an epoch."""
+        """Return whether the current batch is the first of an epoch."""
         batch = self.current_train_batch()
         return batch % self._epoch_len == 0 if self._epoch_len else batch == 0
 
     def is_epoch_end(self) -> bool:
-        """Return whether the present batch is the last of an epoch."""
+        """Return whether the current batch is the last of an epoch."""
         batch = self.current_train_batch()
         return bool(self._epoch_len) and (batch + 1) % (self._epoch_len or 1) == 0

@@ -1,8 +1,8 @@
-"""The loop that all trainers share: windows of batches between boundaries (Trainer spec, section 9).
+"""The training loop shared by all trainers: windows of batches between boundaries (Trainer spec, section 9).
 
-A trainer of a framework subclasses `BoundaryLoop` and says how a batch is trained, a window reported, the
-model validated and a checkpoint written. When these happen, what the search is told, and when training
-stops, is decided here.
+A framework's trainer subclasses `BoundaryLoop` and defines how to train a batch, report a window, validate
+the model and write a checkpoint. This module decides when these happen, what to tell the search, and when to
+stop.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ PROGRESS_EVERY_S = 1.0
 
 
 class Leave(Exception):
-    """The run ends here, before its goal."""
+    """Ends the run before its goal is reached."""
 
 
 class BoundaryLoop(abc.ABC):
-    """Trains one trial, once, on this rank; every rank runs its own in step with the others."""
+    """Trains one trial once on this rank. Every rank runs its own loop, in step with the others."""
 
     def __init__(self, core_context: core.Context, plan: Plan, settings: Settings, local: bool) -> None:
-        """`local`: there is no cluster, so `plan.max_length` says how far to train."""
+        """With `local` there is no cluster, so `plan.max_length` says how far to train."""
         self._core = core_context
         self._distributed = core_context.distributed
         self._plan = plan
@@ -45,10 +45,10 @@ class BoundaryLoop(abc.ABC):
         self._chief = self._distributed.rank == 0
         self._counters = Counters(trial_id=settings.trial_id or 0)
         self._epoch_length: float = math.inf
-        """Batches of a pass over the training data on the chief."""
+        """Number of batches in a pass over the training data on the chief."""
         self._op: Any = None
         self._metrics: dict[str, Any] | None = None
-        """Of the validation at the present step, on the chief, as far as this process made it."""
+        """Metrics of the validation at the current step, on the chief, if this process ran it."""
         self._progressed_at = -math.inf
         self._shown_status = ""
         self._periods = [
@@ -65,14 +65,17 @@ class BoundaryLoop(abc.ABC):
         self._smaller_is_better: bool = searcher.get("smaller_is_better", True)
 
     def _resume_counters(self, stored: Mapping[str, Any], steps_completed: int) -> bool:
-        """Go on counting where the checkpoint of this trial was; another trial's leaves the counters alone.
+        """Resume counting from a checkpoint of this trial.
+
+        Another trial's checkpoint leaves the counters unchanged.
 
         Args:
-            stored: The counters that the checkpoint holds.
-            steps_completed: Batches that the cluster counts for the trial; not used off cluster.
+            stored: The counters in the checkpoint.
+            steps_completed: Number of batches that the cluster has recorded for the trial; unused off
+                cluster.
 
         Returns:
-            Whether the checkpoint is of this trial.
+            Whether the checkpoint belongs to this trial.
         """
         resumed = self._counters.resumed(stored)
         if resumed is None:
@@ -89,52 +92,52 @@ class BoundaryLoop(abc.ABC):
 
     @abc.abstractmethod
     def _prepare(self) -> None:
-        """Build data and callbacks, load the checkpoint; sets `_epoch_length` and `_counters`."""
+        """Build data and callbacks and load the checkpoint. Sets `_epoch_length` and `_counters`."""
 
     @abc.abstractmethod
     def _begin_window(self) -> None:
-        """Batches up to the next boundary follow."""
+        """Prepare for the batches up to the next boundary."""
 
     @abc.abstractmethod
     def _train_batch(self) -> None:
-        """Train the batch of index `_steps` and add 1 to `_counters.batches_trained`."""
+        """Train the batch with index `_steps` and add 1 to `_counters.batches_trained`."""
 
     @abc.abstractmethod
     def _report_window(self) -> None:
-        """Report the training metrics of the window; the chief reports, all ranks call."""
+        """Report the training metrics of the window. All ranks call this; the chief reports."""
 
     @abc.abstractmethod
     def _evaluate(self, most_batches: int | None) -> dict[str, Any] | None:
-        """Validate: the metrics on the chief, None on other ranks."""
+        """Validate. Returns the metrics on the chief, None on other ranks."""
 
     @abc.abstractmethod
     def _write(self, *, alone: bool = False) -> None:
-        """Write a checkpoint of this step; all ranks call, unless the chief is `alone`."""
+        """Write a checkpoint of this step. All ranks must call this, unless the chief writes `alone`."""
 
     @abc.abstractmethod
     def _shut_down(self) -> None:
-        """Training ended, whatever for."""
+        """Clean up after training has ended for any reason."""
 
     def _stop_requested(self) -> bool:
-        """Whether the script on this rank asked for the end."""
+        """Whether the script on this rank requested to stop."""
         return False
 
     @abc.abstractmethod
     def _write_validation_events(self, metrics: dict[str, Any]) -> None:
-        """Write validation metrics as TensorBoard events; chief only."""
+        """Write validation metrics as TensorBoard events. Chief only."""
 
     @abc.abstractmethod
     def _upload_events(self) -> None:
-        """Store event files, if there are new ones."""
+        """Upload event files if there are new ones."""
 
     def _tracing(self) -> contextlib.AbstractContextManager[Any]:
-        """What training happens inside of."""
+        """Return a context manager that wraps training."""
         return contextlib.nullcontext()
 
     # -- the run
 
     def run(self) -> None:
-        """Train from where the trial is to the end of the search, or until it is to stop."""
+        """Train from the trial's current state until the search ends or training is stopped."""
         try:
             self._prepare()
             with self._tracing():
@@ -142,7 +145,7 @@ class BoundaryLoop(abc.ABC):
         except Leave:
             logger.info("leaving after %d batches", self._steps)
         except InvalidHP:
-            # Other ranks may not know of it, so the chief saves alone.
+            # Other ranks may not know of the exception, so the chief saves alone.
             if self._counters.last_ckpt != self._steps:
                 self._write(alone=True)
             raise
@@ -191,7 +194,7 @@ class BoundaryLoop(abc.ABC):
         self._upload_events()
 
     def _lacks_metric(self) -> bool:
-        """The search waits for the metric of a validation that an earlier process made (D3)."""
+        """Whether the search is waiting for the metric of a validation that an earlier process ran (D3)."""
         if self._op is None:
             return False
         return bool(self._distributed.broadcast(self._metrics is None))
@@ -241,7 +244,7 @@ class BoundaryLoop(abc.ABC):
     # -- a window
 
     def _train_window(self, goal: Goal) -> list[str]:
-        """Train until a boundary; returns those that were reached, in their order."""
+        """Train until a boundary. Returns the boundaries reached, in order."""
         self._status("training")
         self._begin_window()
         reached: list[str] = []
@@ -275,7 +278,7 @@ class BoundaryLoop(abc.ABC):
             self._save()
 
     def _report_validation(self, goal: Goal | None, metrics: dict[str, Any]) -> bool:
-        """Report, tell the search, and say whether the policy wants a checkpoint; chief only."""
+        """Report metrics to cluster and search. Returns whether the policy wants a checkpoint. Chief only."""
         best = self._core.train.get_experiment_best_validation() if self._plan.policy == "best" else None
         self._core.train.report_validation_metrics(self._steps, metrics)
         self._write_validation_events(metrics)
@@ -296,7 +299,7 @@ class BoundaryLoop(abc.ABC):
         return best is None or (value < best if self._smaller_is_better else value > best)
 
     def _save(self) -> None:
-        """Unless there is a checkpoint of this step."""
+        """Write a checkpoint, unless this step already has one."""
         if self._counters.last_ckpt == self._steps:
             return
         self._status("checkpointing")

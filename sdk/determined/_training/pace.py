@@ -1,4 +1,4 @@
-"""How often to look for a preemption: about once a second, at the same steps on all ranks."""
+"""Paces preemption checks: about once a second, and at the same steps on all ranks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ Clock = Callable[[], float]
 
 
 class Pace:
-    """Ranks have clocks of their own, so the chief's tells all of them the next step to look at."""
+    """Schedules the checks.
+
+    Clocks differ between ranks, so the chief broadcasts the next step to check at.
+    """
 
     def __init__(self, distributed: core.DistributedContext, clock: Clock = time.monotonic) -> None:
         self._distributed = distributed
@@ -23,7 +26,7 @@ class Pace:
         self._looked_at: float | None = None
 
     def is_due(self, step: int) -> bool:
-        """Whether to look after this step; the same on all ranks that ask for all steps."""
+        """Whether to check after this step. The same on all ranks, provided they ask at every step."""
         if step < self._next:
             return False
         self._next = step + int(self._distributed.broadcast(self._next_stride()))
@@ -33,7 +36,7 @@ class Pace:
         now, before = self._clock(), self._looked_at
         self._looked_at = now
         if before is not None:
-            # At most doubled: steps may become slow all of a sudden.
+            # At most double the stride, because steps may suddenly become slow.
             fitting = self._stride * EVERY_S / max(now - before, 1e-3)
             self._stride = max(1, min(int(fitting), 2 * self._stride, LONGEST_STRIDE))
         return self._stride

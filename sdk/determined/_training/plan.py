@@ -1,4 +1,4 @@
-"""What `fit` was asked for, and what the search asks for, in batches (Trainer spec, sections 9, 11, 14)."""
+"""Training plans from `fit` and goals from the search, in batches (Trainer spec, sections 9, 11, 14)."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ Policy = Literal["best", "all", "none"]
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """The arguments of `fit`, checked."""
+    """The validated arguments of `fit`."""
 
     checkpoint_period: TrainUnit = NEVER
     validation_period: TrainUnit = NEVER
     reporting_period: TrainUnit = NEVER
     max_length: TrainUnit | None = None
-    """Of a run without a search."""
+    """Length of a run without a search."""
     policy: Policy = "none"
     latest_checkpoint: str | None = None
     step_zero_validation: bool = False
     test_mode: bool = False
     legacy: bool = False
-    """The class alone was named as entrypoint."""
+    """Whether the entrypoint names only a class."""
 
     @classmethod
     def configured(cls, info: ClusterInfo) -> Plan:
-        """As the experiment of a trial is configured, whose entrypoint is the class alone.
+        """Return the plan configured by a trial's experiment, whose entrypoint is only a class.
 
-        ValueError for a period in records without a batch size.
+        Raises ValueError for a period in records without a batch size.
         """
         config, size = info.trial._config, info.trial.hparams.get("global_batch_size")
         checkpoint, validation = config.get("min_checkpoint_period"), config.get("min_validation_period")
@@ -49,15 +49,15 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Goal(msgspec.Struct, frozen=True, kw_only=True):
-    """How far to train, in one unit, and as batches."""
+    """How far to train, in its own unit and in batches."""
 
     length: int
     unit: Literal["batches", "records", "epochs"]
     batches: float
-    """Infinite for epochs of data that has no end."""
+    """Infinite for epochs of endless data."""
 
     def progress(self, steps: int, epoch_length: float, global_batch_size: int | None) -> float:
-        """How far `steps` batches are, in the goal's unit."""
+        """Convert `steps` batches to the goal's unit."""
         if self.unit == "epochs":
             return float(steps // epoch_length) if math.isfinite(epoch_length) else 0.0
         if self.unit == "records":
@@ -75,17 +75,17 @@ _UNITS: dict[core.Unit, Literal["batches", "records", "epochs"]] = {
 def goal_of_search(
     length: int, unit: core.Unit | None, epoch_length: float, global_batch_size: int | None
 ) -> Goal:
-    """An operation of the search as a goal; ValueError where the configuration names no unit."""
+    """Convert an operation of the search to a goal. Raises ValueError if the configuration names no unit."""
     if unit is None:
         raise ValueError(
-            "searcher.max_length needs a unit where a trial's class is trained: write "
+            "searcher.max_length needs a unit when training a trial class: write "
             "max_length: {batches: 100}, or records, or epochs"
         )
     return _goal(length, _UNITS[unit], epoch_length, global_batch_size)
 
 
 def goal_of_run(max_length: TrainUnit, epoch_length: float) -> Goal:
-    """The length of a run without a search."""
+    """Convert the length of a run without a search to a goal."""
     unit: Literal["batches", "epochs"] = "epochs" if isinstance(max_length, Epoch) else "batches"
     return _goal(max_length.length(), unit, epoch_length, None)
 
@@ -101,7 +101,7 @@ def _goal(
 
 
 def is_reached(period: TrainUnit, steps: int, epoch_length: float) -> bool:
-    """Whether a boundary lies after so many batches."""
+    """Whether there is a boundary after this many batches."""
     if not isinstance(period, Epoch):
         return period.reached(steps)
     if not math.isfinite(epoch_length) or steps % epoch_length:
@@ -110,7 +110,7 @@ def is_reached(period: TrainUnit, steps: int, epoch_length: float) -> bool:
 
 
 def checked(unit: Any, name: str, default: TrainUnit = NEVER) -> TrainUnit:
-    """A period as it was given; TypeError for what is none."""
+    """Return a valid period, or the default for None. Raises TypeError for anything else."""
     if unit is None:
         return default
     if not isinstance(unit, Batch | Epoch):

@@ -1,4 +1,4 @@
-"""Checkpoints of a trial whose training loop is another library's, and whose ranks each write a part."""
+"""Checkpoints of trials trained by another library's loop, where each rank writes a part."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from determined.core._outcome import Outcome
 
 
 class RankCheckpoints:
-    """Stores what all ranks wrote, and says whose checkpoint one is. Every rank calls every method."""
+    """Stores what all ranks wrote, and tells which trial a checkpoint belongs to.
+
+    All ranks call every method.
+    """
 
     def __init__(self, core_context: core.Context, trial_id: int) -> None:
         self._checkpoint = core_context.checkpoint
@@ -20,11 +23,13 @@ class RankCheckpoints:
 
     @property
     def stores(self) -> bool:
-        """Whether this rank uploads what the ranks of its node wrote."""
+        """Whether this rank uploads the files written by the ranks of its node."""
         return self._distributed.local_rank == 0
 
     def is_own(self, uuid: str) -> bool:
-        """Return whether a checkpoint is of this trial: then its steps count, and not its weights alone.
+        """Return whether a checkpoint belongs to this trial.
+
+        Otherwise only its weights are used, not its step count.
 
         A checkpoint that names no trial counts as this trial's.
 
@@ -32,7 +37,7 @@ class RankCheckpoints:
             uuid: Id of the checkpoint.
 
         Raises:
-            Exception: The chief could not read the metadata; raised on every rank, so that none waits.
+            Exception: If the chief could not read the metadata. Raised on every rank, so that none waits.
         """
         chief = self._distributed.rank == 0
         named = Outcome(lambda: self._named_trial(uuid)) if chief else None
@@ -49,13 +54,14 @@ class RankCheckpoints:
         framework: str | None = None,
         selector: Callable[[str], bool] | None = None,
     ) -> None:
-        """Store a folder that the ranks of a node share, once every rank has written its part.
+        """Store a directory shared by the ranks of a node, once every rank has written its part.
 
         Args:
-            folder: The folder; missing on a node whose ranks wrote nothing, it is made.
-            steps: Batches that were trained.
-            framework: Name for the metadata of the checkpoint.
-            selector: Says of a path in the folder whether it belongs to the checkpoint; by default all do.
+            folder: The directory. It is created if the ranks of a node wrote nothing.
+            steps: Number of batches trained.
+            framework: Framework name for the checkpoint's metadata.
+            selector: Decides for each path in the directory whether it belongs to the checkpoint. Default:
+                all.
         """
         self._distributed.allgather(None)
         metadata: dict[str, Any] = {"steps_completed": steps, "trial_id": self._trial_id}

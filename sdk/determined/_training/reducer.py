@@ -1,4 +1,4 @@
-"""How values of batches become one (Trainer spec, sections 7.1 and 7.2)."""
+"""Combining the values of batches (Trainer spec, sections 7.1 and 7.2)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Reducer(enum.Enum):
-    """How the values of a metric in all batches become one: their mean, sum, maximum or minimum."""
+    """How the values of a metric over all batches are combined: mean, sum, maximum or minimum."""
 
     AVG = 1
     SUM = 2
@@ -28,7 +28,7 @@ _REDUCE: dict[Reducer, Callable[[Any], Any]] = {
 def reduce_metrics(
     reducer: Reducer, metrics: Sequence[Any] | np.ndarray[Any, Any], weights: Sequence[float] | None = None
 ) -> Any:
-    """One number of all elements of all values; with AVG, values may weigh differently."""
+    """Reduce all elements of all values to one number. With AVG, values may have different weights."""
     if reducer is not Reducer.AVG:
         return _REDUCE[reducer](np.array(metrics)).item()
     if weights is None:
@@ -38,10 +38,10 @@ def reduce_metrics(
 
 
 def mean_of_numbers(values: Sequence[Any]) -> float | None:
-    """The mean over all numbers in all values, None left out; None where there is no mean."""
+    """Return the mean of all numbers in all values, ignoring None. None if there is no mean."""
     present = [value for value in values if value is not None]
     try:
-        # The usual case, without the cost of arrays: one number in each batch.
+        # Fast path for the common case of one number per batch, which avoids the cost of arrays.
         if present and all(type(value) is float or getattr(value, "shape", None) == () for value in present):
             return sum(map(float, present)) / len(present)
         parts = [np.asarray(value, dtype=float).ravel() for value in present]
@@ -52,7 +52,7 @@ def mean_of_numbers(values: Sequence[Any]) -> float | None:
 
 
 def scalar(metrics: dict[str, Any], name: str) -> float:
-    """The metric that the search looks at; RuntimeError when it is not there, or no single number."""
+    """Return the searcher metric. Raises RuntimeError if it is missing or not a single number."""
     if name not in metrics:
         raise RuntimeError(
             f"the searcher's metric '{name}' is not among the validation metrics {', '.join(sorted(metrics))}"

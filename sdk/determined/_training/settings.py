@@ -1,4 +1,4 @@
-"""Hyperparameters, batch sizes and configuration, as a trial asks for them (Trainer spec, section 3.3)."""
+"""Hyperparameters, batch sizes and configuration of a trial (Trainer spec, section 3.3)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BATCH_SIZE = "global_batch_size"
 
 
 class Settings:
-    """What is known of a trial beside its code."""
+    """Settings of a trial, apart from its code."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Settings:
 
     @classmethod
     def of_trial(cls, trial: TrialInfo, slots: int, hparams: dict[str, Any] | None = None) -> Settings:
-        """Those of a trial on a cluster; with hyperparameters of the script's own, if it gives some."""
+        """Return the settings of a trial on a cluster. `hparams` override the trial's hyperparameters."""
         return cls(
             trial.hparams if hparams is None else hparams,
             trial._config,
@@ -46,13 +46,13 @@ class Settings:
         )
 
     def all_hparams(self) -> dict[str, Any]:
-        """Every hyperparameter; ValueError when there are none."""
+        """Return all hyperparameters. Raises ValueError if there are none."""
         if self.hparams is None:
             raise ValueError("there are no hyperparameters: pass hparams to pytorch.init()")
         return self.hparams
 
     def hparam(self, name: str) -> Any:
-        """One hyperparameter; ValueError for an unknown name."""
+        """Return one hyperparameter. Raises ValueError for an unknown name."""
         hparams = self.all_hparams()
         if name not in hparams:
             raise ValueError(f"there is no hyperparameter '{name}', there are: {', '.join(sorted(hparams))}")
@@ -62,24 +62,24 @@ class Settings:
 
     @property
     def batch_sizes(self) -> tuple[int, int]:
-        """(of a slot, of all slots together); ValueError when they are not known."""
+        """Batch size (per slot, over all slots). Raises ValueError if unknown."""
         if self._sizes is None:
             raise ValueError(f"the hyperparameter {BATCH_SIZE} is needed for batch sizes: pass it in hparams")
         return self._sizes
 
     @property
     def known_global_batch_size(self) -> int | None:
-        """Of all slots together, where it is known."""
+        """Batch size over all slots, if known."""
         return self._sizes[1] if self._sizes else None
 
     def configuration(self) -> dict[str, Any]:
-        """The experiment's configuration; ValueError when there is none."""
+        """Return the experiment configuration. Raises ValueError if there is none."""
         if self.exp_conf is None:
             raise ValueError("there is no experiment configuration: pass exp_conf to pytorch.init()")
         return self.exp_conf
 
     def number(self, name: str) -> int:
-        """The trial's id, its experiment's, or its seed; InternalException off cluster."""
+        """Return the trial's id, experiment id or seed. Raises InternalException off cluster."""
         found = {
             "trial id": self.trial_id,
             "experiment id": self.experiment_id,
@@ -92,7 +92,7 @@ class Settings:
 
 
 def seed_of(config: dict[str, Any]) -> int:
-    """The seed that a configuration names, or 0."""
+    """Return the seed in a configuration, or 0."""
     return int((config.get("reproducibility") or {}).get("experiment_seed", 0))
 
 

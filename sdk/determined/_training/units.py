@@ -1,4 +1,4 @@
-"""How training is measured: in batches or in epochs (Trainer spec, section 9.1)."""
+"""Units of training: batches and epochs (Trainer spec, section 9.1)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ class TrainUnit:
     """A period or a length: `Batch` or `Epoch`."""
 
     def __init__(self, value: int | Container[int]) -> None:
-        """Count in this unit.
+        """Create a length or period in this unit.
 
         Args:
-            value: A number, which as a period is reached at its multiples, and each time if it is below 1; or
-                a container of numbers, such as a set or a range, which is reached at what it contains.
+            value: A number or a container of numbers, such as a set or a range. As a period, a number means
+                its multiples (every step if below 1), and a container means the numbers it contains.
 
         Raises:
-            TypeError: It is neither.
+            TypeError: If it is neither.
         """
         if isinstance(value, bool) or not (isinstance(value, int) or hasattr(value, "__contains__")):
             raise TypeError(
-                f"{type(self).__name__} takes a whole number, or a container of such, not {value!r}"
+                f"{type(self).__name__} takes an integer or a container of integers, not {value!r}"
             )
         self.value = value
 
@@ -35,20 +35,20 @@ class TrainUnit:
         return hash((type(self), repr(self.value)))
 
     def reached(self, count: int) -> bool:
-        """Return whether a boundary lies at a count.
+        """Return whether there is a boundary at a count.
 
         Args:
-            count: Batches or epochs from the beginning of the trial.
+            count: Number of batches or epochs from the start of the trial.
         """
         if isinstance(self.value, int):
             return self.value < 1 or count % self.value == 0
         return count in self.value
 
     def should_stop(self, step_num: int) -> bool:
-        """Return whether a loop of one's own is at a boundary.
+        """Return whether a custom loop is at a boundary.
 
         Args:
-            step_num: Steps so far; none lies before the first.
+            step_num: Number of steps so far. A boundary never lies before the first step.
         """
         return self.reached(step_num) and not (
             step_num == 0 and isinstance(self.value, int) and self.value > 0
@@ -58,7 +58,7 @@ class TrainUnit:
         """Return the number.
 
         Raises:
-            TypeError: The value is a container, which is no length.
+                TypeError: If the value is a container.
         """
         if not isinstance(self.value, int):
             raise TypeError(f"max_length must hold a number, not the container {self.value!r}")
@@ -70,19 +70,20 @@ class Batch(TrainUnit):
 
 
 class Epoch(TrainUnit):
-    """A number of passes over the training data, such as `pytorch.Epoch(1)`; reached at the last batch of
-    one.
+    """A number of passes over the training data, such as `pytorch.Epoch(1)`.
+
+    Reached at a pass's last batch.
     """
 
 
 NEVER = Batch(frozenset())
-"""No boundary at all."""
+"""A period without boundaries."""
 
 
 def configured(period: Any, global_batch_size: int | None) -> TrainUnit:
-    """A period of the experiment configuration: `{batches|records|epochs: n}`; below 1 is never.
+    """Convert a period of the experiment configuration: `{batches|records|epochs: n}`. Below 1 means never.
 
-    ValueError for another shape, and for records without a batch size.
+    Raises ValueError for any other form, and for records without a batch size.
     """
     if not isinstance(period, dict) or len(period) != 1:
         raise ValueError(f"a period is one of batches, records and epochs with its number, not {period!r}")
@@ -95,7 +96,7 @@ def configured(period: Any, global_batch_size: int | None) -> TrainUnit:
 
 
 def to_batches(unit: str, count: int, global_batch_size: int | None) -> int:
-    """A number of batches, or of records as batches; at least 1."""
+    """Convert a number of batches or records to batches; at least 1."""
     if unit == "batches":
         return count
     if not global_batch_size:

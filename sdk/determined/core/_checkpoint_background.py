@@ -1,4 +1,4 @@
-"""A checkpoint that is stored while training goes on."""
+"""Uploading a checkpoint while training continues."""
 
 import logging
 import threading
@@ -12,7 +12,7 @@ _TOLD_EVERY_S = 10.0
 
 
 class BackgroundUpload:
-    """At most one checkpoint that is stored while training goes on."""
+    """Runs at most one checkpoint upload in the background."""
 
     def __init__(self) -> None:
         self._thread: threading.Thread | None = None
@@ -20,7 +20,7 @@ class BackgroundUpload:
         self._failure: BaseException | None = None
 
     def begin(self, storage_id: str, complete: Callable[[], None]) -> None:
-        """Run `complete` in a thread, which also the end of the interpreter waits for."""
+        """Run `complete` in a thread. The interpreter waits for the thread at exit."""
         self.wait()
         self._storage_id = storage_id
 
@@ -35,7 +35,7 @@ class BackgroundUpload:
         self._thread.start()
 
     def settle(self) -> None:
-        """Wait until nothing is under way; a failure is kept for `wait`."""
+        """Wait until no upload is running. A failure is kept for `wait`."""
         while self._thread is not None:
             self._thread.join(_TOLD_EVERY_S)
             if self._thread.is_alive():
@@ -44,7 +44,7 @@ class BackgroundUpload:
                 self._thread = None
 
     def wait(self) -> None:
-        """Wait until nothing is under way; raise, once, that it failed."""
+        """Wait until no upload is running. If it failed, raise that once."""
         self.settle()
         failure, self._failure = self._failure, None
         if failure is not None:

@@ -1,6 +1,6 @@
-"""Who stores what when every rank brings a part of a checkpoint (core API spec, section 7.2).
+"""Decides which rank stores which files of a sharded checkpoint (core API spec, section 7.2).
 
-Each function is called by all ranks in step, and decides the same on each of them.
+All ranks call each function in step and reach the same result.
 """
 
 import functools
@@ -23,41 +23,41 @@ _CHUNK_BYTES = 1 << 20
 
 
 class Share(msgspec.Struct, frozen=True):
-    """What one rank brings, as the others see it."""
+    """The files that one rank contributes, as sent to the other ranks."""
 
     origin: tuple[int, int, int] | None = None
-    """Node, device and inode of the directory; None where the rank brings no files."""
+    """Node, device and inode of the directory; None if the rank contributes no files."""
     selected: bool = False
     resources: Resources = {}
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What this rank stores, and what everybody does together."""
+    """What this rank stores, and what all ranks store together."""
 
     mine: Resources
     everything: Resources
     writes_metadata: bool
-    """Whether this rank is the one that stores the metadata."""
+    """Whether this rank stores the metadata."""
 
 
 def bring(directory: pathlib.Path | None, selector: Selector | None, node: int) -> Share:
-    """Look at this rank's part, once all ranks are done with writing into directories that they share.
+    """List this rank's files, after all ranks have finished writing to shared directories.
 
-    A selector without a directory is a RuntimeError.
+    Raises RuntimeError for a selector without a directory.
     """
     if directory is None:
         if selector is not None:
             raise RuntimeError("core_context.checkpoint.upload(): a selector needs a directory, not None")
         return Share()
     resources = list_directory(directory)
-    # What an earlier upload left there is about to be written again.
+    # A leftover from an earlier upload; it is about to be rewritten.
     resources.pop(METADATA_FILE, None)
     status = directory.stat()
     return Share((node, status.st_dev, status.st_ino), selector is not None, choose(resources, selector))
 
 
 def common_metadata(all_metadata: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the metadata of all ranks merged; RuntimeError where two contradict each other."""
+    """Return the merged metadata of all ranks. Raises RuntimeError if they conflict."""
     merged, conflicts = merge_metadata(all_metadata)
     if conflicts:
         raise RuntimeError(f"refusing to upload with metadata conflicts: {_listed(conflicts)}")
@@ -65,7 +65,10 @@ def common_metadata(all_metadata: Sequence[Mapping[str, Any]]) -> dict[str, Any]
 
 
 def divide(dist: DistributedContext, shares: Sequence[Share], directory: pathlib.Path | None) -> Plan:
-    """Decide who stores which file; RuntimeError if ranks bring different files of one name."""
+    """Decide which rank stores which file.
+
+    Raises RuntimeError if ranks have different files of the same name.
+    """
     uploaders = _uploaders(shares)
     if not uploaders:
         raise RuntimeError(
@@ -85,7 +88,7 @@ def divide(dist: DistributedContext, shares: Sequence[Share], directory: pathlib
 
 
 def _uploaders(shares: Sequence[Share]) -> list[int]:
-    """The ranks that store files: of those that share a directory the lowest, and all that select."""
+    """Return the ranks that store files: the lowest of those sharing a directory, and all with a selector."""
     seen, uploaders = set(), []
     for rank, share in enumerate(shares):
         if share.origin is None or (share.origin in seen and not share.selected):
@@ -99,11 +102,11 @@ def _uploaders(shares: Sequence[Share]) -> list[int]:
 def _contradictions(
     dist: DistributedContext, directory: pathlib.Path | None, brought: list[Resources], clashes: Conflicts
 ) -> Conflicts:
-    """The names that do not mean the same on all the ranks that bring them."""
+    """Return the names whose meaning differs between ranks."""
     refused = {}
     for name, ranks in clashes.items():
         sizes = {brought[rank].get(name) for rank in ranks}
-        # None: there it is a directory.
+        # None means that the name is a directory on that rank.
         if len(sizes) > 1 or any(name + "/" in brought[rank] for rank in ranks):
             refused[name] = ranks
     alike = sorted(clashes.keys() - refused.keys())

@@ -1,7 +1,7 @@
-"""One download per node, shared by its ranks (core API spec, section 7.1).
+"""Shared downloads, one per node (core API spec, section 7.1).
 
-Selectors stay in the process that owns them: only names travel between ranks. Errors travel too, so
-that a rank whose chief fails raises instead of waiting.
+Selectors stay in the process that owns them; only file names are exchanged between ranks. Errors are
+exchanged too, so that a rank whose chief fails raises instead of waiting.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ _T = TypeVar("_T")
 
 
 def _by_local_chief(dist: DistributedContext, action: Callable[[], _T]) -> _T:
-    """Run the action on the local chief; every rank of the node gets its value or raises its error."""
+    """Run the action on the local chief. Every rank of the node gets its value or raises its error."""
     outcome = Outcome(action) if dist.local_rank == 0 else None
     shared: Outcome[_T] = dist.broadcast_local(outcome)
     return shared.get()
@@ -27,8 +27,11 @@ def _by_local_chief(dist: DistributedContext, action: Callable[[], _T]) -> _T:
 def _wanted_by_anyone(
     storage: StorageManager, dist: DistributedContext, storage_id: str, selector: Selector | None
 ) -> Callable[[], Selector | None]:
-    """Agree on what to fetch; the local chief calls the result, which gives the selector of all or raises."""
-    # Whether anyone filters is decided over all nodes, so that all take the same number of steps.
+    """Agree on what to download.
+
+    The result is a function for the local chief that returns the joint selector.
+    """
+    # All nodes must take the same number of steps, so whether any rank filters is decided over all nodes.
     if not any(dist.allgather(selector is not None)):
         return lambda: None
     names = _by_local_chief(dist, lambda: list(storage.list_resources(storage_id)))
@@ -49,7 +52,7 @@ def download_shared(
     dst: "str | os.PathLike[str]",
     selector: Selector | None,
 ) -> None:
-    """Fetch into `dst` once per node whatever any rank of the node wants; all ranks call."""
+    """Download to `dst`, once per node, the files that any rank of the node wants. All ranks call this."""
     combined = _wanted_by_anyone(storage, dist, storage_id, selector)
     _by_local_chief(dist, lambda: storage.download(storage_id, dst, combined()))
 
@@ -58,7 +61,7 @@ def download_shared(
 def restore_shared(
     storage: StorageManager, dist: DistributedContext, storage_id: str, selector: Selector | None
 ) -> Iterator[pathlib.Path]:
-    """Give all ranks of a node the same directory until the slowest leaves the `with`; all ranks call."""
+    """Yield the same directory to all ranks of a node until the last one leaves. All ranks call this."""
     combined = _wanted_by_anyone(storage, dist, storage_id, selector)
     with contextlib.ExitStack() as stack:
         path = _by_local_chief(

@@ -1,4 +1,4 @@
-"""What the shards of one checkpoint are together (core API spec, section 7.2)."""
+"""Merges the shards of a checkpoint (core API spec, section 7.2)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,9 +9,9 @@ Conflicts = dict[str, list[int]]
 
 
 def merge_resources(all_resources: Sequence[Resources]) -> tuple[Resources, Conflicts]:
-    """Return the union of the files of all ranks, and the ranks behind each name that clashes.
+    """Return the union of all ranks' files, and for each conflicting name the ranks that have it.
 
-    Directories may coincide; a file may not coincide with a file or a directory of another rank.
+    Directories may coincide. A file must not coincide with another rank's file or directory.
     """
     merged: Resources = {}
     ranks: Conflicts = {}
@@ -26,9 +26,9 @@ def merge_resources(all_resources: Sequence[Resources]) -> tuple[Resources, Conf
 
 
 def merge_metadata(all_metadata: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], Conflicts]:
-    """Return the metadata of all ranks merged key by key, and the ranks behind each path that differs.
+    """Return the metadata of all ranks merged key by key, and for each conflicting path the ranks involved.
 
-    The first value wins; paths look like `/outer/inner`.
+    The first value wins. Paths look like `/outer/inner`.
     """
     merged: dict[str, Any] = {}
     owners: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""How a checkpoint gets into storage and becomes known: bytes first, then the report."""
+"""Writes a checkpoint to storage and then reports it."""
 
 import abc
 import contextlib
@@ -22,7 +22,7 @@ from determined.storage.transfer_process import Apart, apart
 
 Metadata = dict[str, Any]
 Given = tuple[pathlib.Path, str]
-"""What `store_path` gives: directory and storage id."""
+"""What `store_path` yields: directory and storage id."""
 
 
 def _nothing() -> None:
@@ -31,9 +31,9 @@ def _nothing() -> None:
 
 @dataclass(frozen=True)
 class Store:
-    """A checkpoint on its way: `send` the bytes, then `report`.
+    """The steps for storing a checkpoint: `send` the bytes, then `report`.
 
-    When the bytes of all ranks have arrived, `clean` runs on each of them, else `discard`.
+    After the bytes of all ranks have arrived, `clean` runs on each rank. On failure `discard` runs instead.
     """
 
     storage_id: str
@@ -43,9 +43,9 @@ class Store:
     clean: Callable[[], object] = _nothing
 
     def complete(self, group: Group | Collectives, leads: bool) -> None:
-        """Take the steps together with all ranks of the group; the first rank alone reports.
+        """Perform the steps together with all ranks of the group. Only the first rank reports.
 
-        When a rank fails, nothing is reported and all raise.
+        If a rank fails, nothing is reported and all ranks raise.
         """
         try:
             values_of_all(group, Outcome(self.send))
@@ -58,7 +58,7 @@ class Store:
 
 
 class Writer(abc.ABC):
-    """Store checkpoints in one of two ways: by one rank, or by all together."""
+    """Stores checkpoints, either from one rank or from all ranks together."""
 
     def __init__(
         self,
@@ -69,9 +69,9 @@ class Writer(abc.ABC):
         report: Callable[[str, Resources, Metadata], None],
         check_quota: Callable[[int], None],
     ) -> None:
-        """`required` raises where metadata lacks something; `report` makes a stored checkpoint known.
+        """`required` raises if the metadata is incomplete; `report` registers a stored checkpoint.
 
-        `check_quota` raises OSError where so many bytes must not be stored.
+        `check_quota` raises OSError if that many bytes must not be stored.
         """
         self._dist = dist
         self._storage = storage
@@ -82,7 +82,7 @@ class Writer(abc.ABC):
 
     @abc.abstractmethod
     def store_path(self, metadata: Metadata | None, background: bool) -> AbstractContextManager[Given]:
-        """Give a directory whose content becomes a checkpoint at the end of the `with`."""
+        """Yield a directory whose contents become a checkpoint at the end of the `with` block."""
 
     @abc.abstractmethod
     def upload(
@@ -92,19 +92,19 @@ class Writer(abc.ABC):
         selector: Selector | None,
         background: bool,
     ) -> str:
-        """Store a directory, or what the selector wants of it, and return the storage id."""
+        """Store a directory, or the files the selector chooses, and return the storage id."""
 
     def _check_early(self, plain: Metadata, given: bool) -> None:
-        """What the body of a `with` cannot mend is told before it runs: it may train, and take hours."""
+        """Check the metadata before the `with` block runs, because the block may train for hours."""
         if not given or plain.get("steps_completed") is not None:
             self._required(plain)
 
     def _sender(
         self, directory: pathlib.Path, storage_id: str, resources: Resources, background: bool
     ) -> Callable[[Resources], None]:
-        """Return what uploads files of the script's as they are now, and others that it is given.
+        """Return a function that uploads the script's files in their current state, plus files passed to it.
 
-        RuntimeError if the script changes its files before they are stored.
+        The function raises RuntimeError if the script changes its files before they are stored.
         """
         before, storage = stamps(directory, resources), self._mover(background)
 
@@ -121,7 +121,7 @@ class Writer(abc.ABC):
         return send
 
     def _mover(self, background: bool) -> Apart | StorageManager:
-        """What moves the bytes: beside training in a process of its own."""
+        """Return the object that uploads: in the background, one that uses a separate process."""
         return apart(self._storage) if background else self._storage
 
     def _complete(self, store: Store, group: Group | Collectives, background: bool) -> None:
@@ -133,7 +133,7 @@ class Writer(abc.ABC):
 
 
 class SingleWriter(Writer):
-    """Whoever calls stores all of the checkpoint."""
+    """The calling rank stores the complete checkpoint."""
 
     @contextlib.contextmanager
     def store_path(self, metadata: Metadata | None, background: bool) -> Iterator[Given]:

@@ -1,26 +1,26 @@
-"""How ranks agree: the same call, in step, by all of a group (core API spec, section 5)."""
+"""Collective operations, called in step by all ranks of a group (core API spec, section 5)."""
 
 from typing import Any, Protocol
 
 
 class Group(Protocol):
-    """Ranks that call the same collectives in step; values are any picklable objects."""
+    """Ranks that call the same collectives in step. Values may be any picklable objects."""
 
     def gather(self, value: Any) -> list[Any] | None:
-        """Return the values by rank to the first rank, None to the others."""
+        """Return all values by rank on the first rank, None on the others."""
 
     def allgather(self, value: Any) -> list[Any]:
-        """Return the values by rank to all."""
+        """Return all values by rank on every rank."""
 
     def broadcast(self, value: Any) -> Any:
-        """Return the first rank's value to all."""
+        """Return the first rank's value on every rank."""
 
     def close(self) -> None:
-        """Leave the group; twice is fine."""
+        """Leave the group. Calling it twice is allowed."""
 
 
 class Alone:
-    """The group of one: no socket, no copy."""
+    """A group of one process, which needs no sockets or copies."""
 
     def gather(self, value: Any) -> list[Any] | None:
         return [value]
@@ -36,7 +36,7 @@ class Alone:
 
 
 class Collectives:
-    """Exchange any picklable objects over all ranks, or over those of this node.
+    """Exchanges picklable objects between all ranks, or between the ranks of this node.
 
     Collectives block, are not thread-safe and must be called in step by all ranks of the group.
     """
@@ -49,7 +49,7 @@ class Collectives:
         """Collect a value from every rank at the chief.
 
         Args:
-            stuff: This rank's value; anything that can be pickled.
+                stuff: This rank's value. It must be picklable.
 
         Returns:
             On the chief all values, by rank; elsewhere None.
@@ -67,21 +67,21 @@ class Collectives:
         """Collect a value from every rank of this node at the node's first rank.
 
         Args:
-            stuff: This rank's value; anything that can be pickled.
+                stuff: This rank's value. It must be picklable.
 
-        Returns:
-            On the node's first rank all values, by local rank; elsewhere None.
+            Returns:
+                All values by local rank on the node's first rank, None elsewhere.
         """
         return self._local.gather(stuff)
 
     def allgather(self, stuff: Any) -> list[Any]:
-        """Collect a value from every rank at every rank.
+        """Collect a value from every rank on every rank.
 
         Args:
-            stuff: This rank's value; anything that can be pickled.
+            stuff: This rank's value. It must be picklable.
 
         Returns:
-            All values, by rank.
+            All values by rank.
 
         Example:
             ```python
@@ -91,21 +91,21 @@ class Collectives:
         return self._all.allgather(stuff)
 
     def allgather_local(self, stuff: Any) -> list[Any]:
-        """Collect a value from every rank of this node at each of them.
+        """Collect a value from every rank of this node on each of them.
 
         Args:
-            stuff: This rank's value; anything that can be pickled.
+            stuff: This rank's value. It must be picklable.
 
         Returns:
-            All values, by local rank.
+            All values by local rank.
         """
         return self._local.allgather(stuff)
 
     def broadcast(self, stuff: Any) -> Any:
-        """Give all ranks the chief's value.
+        """Send the chief's value to all ranks.
 
         Args:
-            stuff: The value; that of other ranks is ignored.
+            stuff: The value. It is ignored on other ranks.
 
         Returns:
             The chief's value.
@@ -118,10 +118,10 @@ class Collectives:
         return self._all.broadcast(stuff)
 
     def broadcast_local(self, stuff: Any = None) -> Any:
-        """Give all ranks of this node the value of its first rank.
+        """Send the value of this node's first rank to all ranks of the node.
 
         Args:
-            stuff: The value; that of other ranks is ignored.
+            stuff: The value. It is ignored on other ranks.
 
         Returns:
             The value of the node's first rank.
@@ -129,6 +129,6 @@ class Collectives:
         return self._local.broadcast(stuff)
 
     def close(self) -> None:
-        """Leave both groups; twice is fine."""
+        """Leave both groups. Calling it twice is allowed."""
         self._all.close()
         self._local.close()

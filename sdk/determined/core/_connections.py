@@ -1,6 +1,6 @@
-"""Connections between the processes of a job: framed, and only with those who know its secret.
+"""Framed connections between the processes of a job, authenticated by the job's secret.
 
-Nothing is unpickled that comes from anybody else (core API spec, section 5, b).
+Nothing from an unauthenticated peer is unpickled (core API spec, section 5, b).
 """
 
 import contextlib
@@ -12,7 +12,7 @@ import socket
 import struct
 
 _HEADER = struct.Struct("!BQQ")
-"""Kind, number of the call, length of what follows."""
+"""Kind, call number, length of the payload."""
 _HELLO = struct.Struct("!IIB")
 """Rank, size, channel."""
 _NONCE = 16
@@ -20,27 +20,27 @@ _MAC = 32
 _OK, _WRONG_SIZE, _RANK_TAKEN = 0, 1, 2
 _LARGE_BYTES = 64 * 1024
 _QUIET_S, _PROBE_S, _PROBES = 4, 3, 3
-"""A host that is gone without a word is found out after 4 + 3 * 3 s."""
+"""Keepalive settings: a host that vanishes is detected after 4 + 3 * 3 s."""
 
 DATA, LIFE = 0, 1
-"""Channels of one rank: what collectives exchange, and a line that tells by its end that the rank is dead."""
+"""Channels of a rank: one for collectives, and a lifeline whose end signals that the rank has died."""
 
 
 class Gone(Exception):
-    """The other end has closed, or is dead."""
+    """The peer has closed the connection or died."""
 
     def __init__(self, why: str, *, silent: bool = False) -> None:
         super().__init__(why)
         self.silent = silent
-        """Nothing came from its host for too long: what it sent before may be lost as well."""
+        """Whether the host stopped responding, so that data sent earlier may also be lost."""
 
 
 class NotAdmitted(RuntimeError):
-    """The chief knows the secret but does not want this rank."""
+    """The chief knows the secret but rejects this rank."""
 
 
 class Link:
-    """One connection, in frames."""
+    """One connection that carries frames."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.socket = connection
@@ -50,29 +50,29 @@ class Link:
             _notice_dead_hosts(connection)
 
     def send(self, kind: int, call: int, *parts: bytes | bytearray) -> None:
-        """Send one frame; raises `Gone`."""
+        """Send one frame. Raises `Gone`."""
         length = sum(map(len, parts))
         pieces = (_HEADER.pack(kind, call, length), *parts)
         try:
-            # Small pieces go together; large ones are not worth a copy.
+            # Small parts are joined into one write; large ones are not worth copying.
             for piece in pieces if length > _LARGE_BYTES else (b"".join(pieces),):
                 self.socket.sendall(piece)
         except OSError as error:
             raise _gone(error) from error
 
     def receive(self) -> tuple[int, int, bytearray]:
-        """Return (kind, number of the call, content) of the next frame; raises `Gone`."""
+        """Return (kind, call number, payload) of the next frame. Raises `Gone`."""
         kind, call, length = _HEADER.unpack(_read(self.socket, _HEADER.size))
         return kind, call, _read(self.socket, length)
 
     def is_dead(self) -> bool:
-        """Whether the other end has closed."""
+        """Whether the peer has closed the connection."""
         looked = select.poll()
         looked.register(self.socket, getattr(select, "POLLRDHUP", select.POLLHUP))
         return bool(looked.poll(0))
 
     def cut(self) -> None:
-        """End the connection for both sides, and for a thread that waits on it."""
+        """Shut down the connection for both peers, and for a thread blocked on it."""
         with contextlib.suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)
 
@@ -107,7 +107,7 @@ def _read(connection: socket.socket, length: int) -> bytearray:
 
 
 def welcome(connection: socket.socket, size: int, taken: set[tuple[int, int]], key: bytes) -> tuple[int, int]:
-    """The chief's side of a handshake; returns (rank, channel). Raises `Gone` for strangers."""
+    """Perform the chief's side of the handshake. Returns (rank, channel). Raises `Gone` for strangers."""
     ours = os.urandom(_NONCE)
     connection.sendall(ours)
     peer_nonce, hello, proof = _cut(_read(connection, _NONCE + _HELLO.size + _MAC), _NONCE, _HELLO.size)
@@ -118,12 +118,12 @@ def welcome(connection: socket.socket, size: int, taken: set[tuple[int, int]], k
     status = _RANK_TAKEN if (rank, channel) in taken else status
     connection.sendall(bytes([status]) + _mac(key, b"here", peer_nonce, ours, bytes([status])))
     if status != _OK:
-        raise Gone(f"rank {rank} of {said_size}, in a job of {size}, or there already")
+        raise Gone(f"rank {rank} of {said_size}, in a job of {size}, or already connected")
     return rank, channel
 
 
 def introduce(connection: socket.socket, rank: int, size: int, channel: int, key: bytes) -> None:
-    """The other side. Raises `Gone` where nobody of the job answers, and `NotAdmitted`."""
+    """Perform the other side. Raises `Gone` if the peer is not part of the job, and `NotAdmitted`."""
     peer_nonce, ours = _read(connection, _NONCE), os.urandom(_NONCE)
     hello = _HELLO.pack(rank, size, channel)
     connection.sendall(ours + hello + _mac(key, b"join", peer_nonce, ours, hello))
@@ -131,9 +131,9 @@ def introduce(connection: socket.socket, rank: int, size: int, channel: int, key
     if not hmac.compare_digest(proof, _mac(key, b"here", ours, peer_nonce, status)):
         raise Gone("a process that does not know the secret of this job")
     if status[0] == _WRONG_SIZE:
-        raise NotAdmitted(f"rank {rank} takes the job for one of {size} processes, its chief does not")
+        raise NotAdmitted(f"rank {rank} expects a job of {size} processes, but its chief does not")
     if status[0] == _RANK_TAKEN:
-        raise NotAdmitted(f"rank {rank} is there already; give each process a rank of its own")
+        raise NotAdmitted(f"rank {rank} is already connected; give each process its own rank")
 
 
 def _cut(text: bytearray, *lengths: int) -> list[bytearray]:

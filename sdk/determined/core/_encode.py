@@ -1,7 +1,7 @@
-"""From a user's values to plain JSON-able ones (core API spec, section 6).
+"""Converts user values to plain JSON values (core API spec, section 6).
 
-Encoding happens in the caller's thread: it is the snapshot that lets the training loop go on changing its
-tensors, and a value that cannot be encoded is told where it was reported.
+Encoding runs in the caller's thread. This takes a snapshot, so the training loop may modify its tensors
+afterwards, and errors are raised at the call that reported the value.
 """
 
 import datetime
@@ -19,10 +19,10 @@ _AS_IT_IS = frozenset({int, bool, type(None)})
 
 
 def encode_metrics(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a plain copy of a dict of metrics; TypeError names the metric that cannot be encoded.
+    """Return a plain copy of a dict of metrics. Raises TypeError naming a metric that cannot be encoded.
 
-    ValueError for more than 100,000 of them.
-    A few floats cost about a microsecond: no call is made for values that are plain already.
+    Raises ValueError for more than 100,000 metrics. A few floats cost about a microsecond, because values
+    that are already plain need no function call.
     """
     if not isinstance(metrics, Mapping):
         raise TypeError(f"metrics must be a dict of name to value, not {type(metrics).__name__}")
@@ -49,9 +49,9 @@ def encode_metrics(metrics: Mapping[str, Any]) -> dict[str, Any]:
 def encode(value: Any, level: int = 0) -> Any:
     """Return `value` as str, bool, int, finite float, None, list or dict with str keys.
 
-    NaN and infinities become the strings `NaN`, `Infinity` and `-Infinity`. Arrays and tensors of numpy and
-    torch become nested lists, those without dimensions numbers. TypeError for anything else, and for what
-    nests deeper than 100 levels.
+    NaN and infinities become the strings `NaN`, `Infinity` and `-Infinity`. NumPy and torch arrays and
+    tensors become nested lists, and zero-dimensional ones become numbers. Raises TypeError for anything else,
+    and for nesting deeper than 100 levels.
     """
     if value is None or isinstance(value, bool):
         return value
@@ -91,7 +91,7 @@ def _encode_object(value: Any, level: int) -> Any:
 
 
 def _is_array(value: Any) -> bool:
-    """Say whether numpy or torch made the value, without importing either."""
+    """Whether NumPy or torch created the value. Checked without importing either."""
     return any(
         cls.__module__.partition(".")[0] in ("numpy", "torch") and hasattr(cls, "tolist")
         for cls in type(value).__mro__
@@ -107,8 +107,8 @@ def _encode_float(value: float) -> float | str:
 
 
 def _encode_text(value: str) -> str:
-    # Lone surrogates (from undecodable file names, say) have no UTF-8 form.
-    # str() of a str-valued Enum would be its member name.
+    # Lone surrogates, for example from undecodable file names, have no UTF-8 form.
+    # For a str-valued Enum, str() would return the member name.
     return str.__str__(value) if value.isascii() else value.encode("utf-8", "replace").decode()
 
 

@@ -1,4 +1,4 @@
-"""Tells a script that it reports under more metric names, or more groups of them, than are kept."""
+"""Warns a script that reports more metric names or groups than are stored."""
 
 import logging
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ logger = logging.getLogger("determined.core")
 
 
 class MetricNames:
-    """The names that a process has reported, by group, up to the number that is kept."""
+    """The metric names a process has reported, by group, up to the stored limit."""
 
     def __init__(self) -> None:
         self._names: dict[str, set[str]] = {}
@@ -17,9 +17,9 @@ class MetricNames:
         self._too_many_groups = False
 
     def reported(self, group: str, names: Iterable[str]) -> None:
-        """Warn once when a group has more names than are kept, and once when there are more groups."""
+        """Warn once if a group has too many names, and once if there are too many groups."""
         known = self._names.get(group)
-        # Nearly always so, and a report takes microseconds.
+        # Fast path for almost all calls: a report should take only microseconds.
         if known is not None and known.issuperset(names):
             return
         if group in self._full:

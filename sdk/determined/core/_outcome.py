@@ -1,4 +1,4 @@
-"""What one rank's part of a common task came to, so that no rank waits for one that failed."""
+"""Results of each rank's part in a joint task, so that no rank waits for one that failed."""
 
 import pickle
 from collections.abc import Callable
@@ -10,7 +10,7 @@ _T = TypeVar("_T")
 
 
 class Outcome(Generic[_T]):
-    """What an action gave or raised; can be sent to another rank."""
+    """The value or exception of an action. Can be sent to another rank."""
 
     def __init__(self, action: Callable[[], _T]) -> None:
         self.error: Exception | None = None
@@ -20,7 +20,7 @@ class Outcome(Generic[_T]):
             self.error = e
 
     def get(self) -> _T:
-        """Return what the action gave, or raise what it raised."""
+        """Return the action's value, or raise its exception."""
         if self.error is not None:
             raise self.error
         return self._value
@@ -30,7 +30,7 @@ class Outcome(Generic[_T]):
 
 
 def _portable(error: Exception | None) -> Exception | None:
-    """The error, or a RuntimeError with the same text where it cannot be pickled."""
+    """Return the error, or a RuntimeError with the same text if it cannot be pickled."""
     try:
         pickle.loads(pickle.dumps(error))
         return error
@@ -39,14 +39,14 @@ def _portable(error: Exception | None) -> Exception | None:
 
 
 def error_text(error: BaseException | None) -> str:
-    """Return kind and text of an error."""
+    """Return the type and text of an error."""
     return f"{type(error).__name__}: {error}"
 
 
 def values_of_all(group: Group | Collectives, mine: Outcome[_T]) -> list[_T]:
-    """Return what the action gave, by rank; all ranks call, and all raise if one failed.
+    """Return the action's values by rank. All ranks call this, and all raise if one failed.
 
-    A rank that failed raises its own error, the others a RuntimeError that names ranks and errors.
+    A failed rank raises its own error; the others raise a RuntimeError that names ranks and errors.
     """
     everybody: list[Outcome[_T]] = group.allgather(mine)
     mine.get()

@@ -1,4 +1,4 @@
-"""How the processes of a job find each other, in whatever order they start (core API spec, section 5)."""
+"""Connects the processes of a job, which may start in any order (core API spec, section 5)."""
 
 import contextlib
 import logging
@@ -16,48 +16,54 @@ from determined.core._socket_collectives import ERROR, READY, Chief, Follower
 PATIENCE_S = 1200.0
 TOLD_EVERY_S = 60.0
 GRACE_S = 10.0
-"""A rank that died before all were there may come again, but nobody waits longer for it."""
+"""How long to wait for a rank that died before all had joined, in case it restarts."""
 _LOOK_S = 1.0
 _HANDSHAKE_S = 5.0
 _PAUSE_S = 0.05
 
 Address = tuple[str, int] | str
-"""Host and port, or the path of a unix socket."""
+"""Host and port, or the path of a Unix socket."""
 
 logger = logging.getLogger("determined.core")
 
 
 _OF_A_JOB = ("TORCHELASTIC_RUN_ID", "MASTER_PORT", "PMIX_NAMESPACE")
-"""What launchers tell all processes of a job, and each job otherwise."""
+"""Variables that launchers set to the same value for all processes of a job, but differently per job."""
 
 
 def secret() -> bytes:
-    """What all processes of a job know: on a cluster nobody else does, elsewhere no other job here."""
+    """Return a secret shared by the job's processes.
+
+    Off cluster it only tells apart the jobs on this host.
+    """
     token = os.environ.get("DET_SESSION_TOKEN")
     return (token or "\0".join(os.environ.get(name, "") for name in _OF_A_JOB)).encode()
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listener for the chief; RuntimeError where another process has the port."""
+    """Open the chief's listener. Raises RuntimeError if another process uses the port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=1024)
     except OSError as error:
         raise RuntimeError(
-            f"the chief cannot listen on port {port}: {error.strerror}; another job here may have it, "
+            f"the chief cannot listen on port {port}: {error.strerror}; another job on this host may use it, "
             "choose another one with INTER_TRAIN_PROCESS_COMM_PORT_1 on all ranks"
         ) from error
 
 
 def lead(listener: socket.socket, size: int, patience_s: float = PATIENCE_S) -> Chief:
-    """Wait for all others; TimeoutError names those who did not come, RuntimeError one that came and died."""
+    """Wait for all other ranks.
+
+    TimeoutError names missing ranks; RuntimeError names one that joined and died.
+    """
     links: dict[tuple[int, int], Link] = {}
     wanted = {(rank, channel) for rank in range(1, size) for channel in (DATA, LIFE)}
     clock = _Clock(patience_s, lambda: f"waiting for {_named(wanted - _living(links))} of {size}")
     deaths = _Deaths(links, lambda: _named(wanted - links.keys()))
     try:
         with listener:
-            # One that came and died is waited for again: all must be there at the same time.
+            # A rank that joined and died is awaited again, because all must be connected at the same time.
             while _living(links) != wanted:
                 listener.settimeout(min(clock.left(), _LOOK_S))
                 with contextlib.suppress(TimeoutError):
@@ -73,14 +79,14 @@ def lead(listener: socket.socket, size: int, patience_s: float = PATIENCE_S) -> 
 
 
 class _Deaths:
-    """Ranks that came and are gone again."""
+    """Tracks ranks that joined and then died."""
 
     def __init__(self, links: dict[tuple[int, int], Link], missing: Callable[[], str]) -> None:
         self._links, self._missing = links, missing
         self._since: dict[int, float] = {}
 
     def look(self) -> None:
-        """RuntimeError when one of them stays away."""
+        """Raise RuntimeError if one of them does not return in time."""
         now = time.monotonic()
         dead = {rank for rank, _ in self._links.keys() - _living(self._links)}
         self._since = {rank: self._since.get(rank, now) for rank in dead}
@@ -91,7 +97,7 @@ class _Deaths:
 
 
 def _give_up(links: dict[tuple[int, int], Link], why: str) -> None:
-    """Tell all who wait: they need not find out by themselves."""
+    """Notify all waiting ranks, so that they need not run into their own timeout."""
     for (_, channel), link in links.items():
         if channel == DATA:
             with contextlib.suppress(Gone):
@@ -101,7 +107,7 @@ def _give_up(links: dict[tuple[int, int], Link], why: str) -> None:
 
 def _admit(connection: socket.socket, size: int, links: dict[tuple[int, int], Link]) -> None:
     connection.settimeout(_HANDSHAKE_S)
-    # A rank that died while others were still awaited may come again.
+    # A rank that died while others were still missing may join again.
     try:
         place = welcome(connection, size, _living(links), secret())
     except (Gone, OSError) as error:
@@ -127,9 +133,9 @@ def _named(places: set[tuple[int, int]]) -> str:
 
 
 def follow(address: Address, rank: int, size: int, patience_s: float = PATIENCE_S) -> Follower:
-    """Join the chief, who may not be there yet; TimeoutError when all are not there in time.
+    """Join the chief, which may not be listening yet. Raises TimeoutError if not all ranks join in time.
 
-    RuntimeError when the chief gives up, or was there and is gone.
+    Raises RuntimeError if the chief gives up, or was reachable and has died.
     """
     clock = _Clock(patience_s, lambda: f"rank {rank} waiting for the chief at {address} and all {size} ranks")
     lost_at: float | None = None
@@ -183,7 +189,7 @@ def _await_ready(link: Link, clock: "_Clock") -> None:
 
 
 def join_node(everybody: Group, node: int, rank: int, size: int, force_tcp: bool) -> Group:
-    """The group of one node, whose first rank tells the others through `everybody` where it listens."""
+    """Join the group of one node. Its first rank announces the listening address through `everybody`."""
     listener: socket.socket | None = None
     address: Address = ""
     if rank == 0 and size > 1:
@@ -201,7 +207,10 @@ def join_node(everybody: Group, node: int, rank: int, size: int, force_tcp: bool
 
 
 def _listen_here(force_tcp: bool) -> tuple[socket.socket, Address]:
-    """A listener for processes of this node alone; a path that is too long for a unix socket does without."""
+    """Open a listener for this node's processes.
+
+    Falls back to TCP if the path is too long for a Unix socket.
+    """
     if not force_tcp:
         path = os.path.join(tempfile.mkdtemp(prefix="det-"), "ranks")
         listener = socket.socket(socket.AF_UNIX)
@@ -217,7 +226,7 @@ def _listen_here(force_tcp: bool) -> tuple[socket.socket, Address]:
 
 
 class _Clock:
-    """Counts the patience down, and says now and then what is waited for."""
+    """Counts down the timeout and periodically logs what is being waited for."""
 
     def __init__(self, patience_s: float, describe: Callable[[], str]) -> None:
         self._patience_s = patience_s
@@ -226,7 +235,7 @@ class _Clock:
         self._next = time.monotonic() + TOLD_EVERY_S
 
     def left(self) -> float:
-        """Seconds to wait at most before asking again; TimeoutError when none are left."""
+        """Return how many seconds to wait before checking again. Raises TimeoutError if none are left."""
         now = time.monotonic()
         if now >= self._end:
             raise TimeoutError(f"gave up after {self._patience_s:.0f} s: {self._describe()}")

@@ -1,8 +1,8 @@
-"""Collectives over connections of all ranks to the first one (core API spec, section 5).
+"""Collectives over connections from all ranks to the first one (core API spec, section 5).
 
-Every frame names its collective and counts the calls, so that ranks which are not in step are told so.
-Beside the connection for data each rank has a lifeline to the chief: whoever ends without a farewell on it
-breaks the group for all, also for those who wait for somebody else.
+Every frame names its collective and the call number, so that ranks that are out of step get a clear error. In
+addition to the data connection, each rank has a lifeline to the chief. A rank that ends without a goodbye on
+its lifeline breaks the group for all ranks, including those waiting for another rank.
 """
 
 import atexit
@@ -20,7 +20,7 @@ from determined.core._connections import Gone, Link
 READY, GATHER, ALLGATHER, BROADCAST, DONE, BYE, ERROR = range(7)
 _NAMES = {GATHER: "gather", ALLGATHER: "allgather", BROADCAST: "broadcast"}
 _EAGER_BYTES = 16 * 1024
-"""What fits into the buffers of any connection is sent without asking."""
+"""Values up to this size fit into any connection's buffers and are sent without waiting for a request."""
 _REASON_S = 1.0
 _LENGTH = struct.Struct("!Q")
 
@@ -30,7 +30,7 @@ def _dump(value: Any) -> bytes:
 
 
 class _Star:
-    """What the chief and the others have in common; `links` and `lines` by the rank at the other end."""
+    """Shared by chief and followers. `links` and `lines` are keyed by the rank of the peer."""
 
     def __init__(self, links: dict[int, Link], lines: dict[int, Link]) -> None:
         self._links = links
@@ -53,7 +53,9 @@ class _Star:
         return self._calls
 
     def _expect(self, peer: int, kind: int, call: int, mine: int) -> bytearray:
-        """The next frame of a peer, which must be of that kind and call; `mine` is what this rank calls."""
+        """Receive a peer's next frame, which must have that kind and call number; `mine` is this rank's
+        call.
+        """
         sent_kind, its_call, content = self._links[peer].receive()
         if sent_kind == ERROR:
             raise RuntimeError(content.decode())
@@ -72,7 +74,9 @@ class _Star:
         raise NotImplementedError
 
     def _peer_gone(self, peer: int) -> NoReturn:
-        """A connection ended: say why, once the lifeline has told."""
+        """Handle the end of a connection: raise with the reason, after waiting for the lifeline to report
+        it.
+        """
         self._told.wait(_REASON_S)
         self._fail(self._why or f"rank {peer} of this job has {'left' if peer in self._left else 'gone'}")
 
@@ -81,7 +85,7 @@ class _Star:
         raise RuntimeError(self._why)
 
     def _break(self, why: str) -> None:
-        """Nobody in this group can go on: tell all, and end all waiting."""
+        """Break the group: notify all peers and end all waiting."""
         self._why = self._why or why
         self._told.set()
         for line in self._lines.values():
@@ -104,7 +108,7 @@ class _Star:
                 self._hear(peers[number])
 
     def _hear(self, peer: int) -> None:
-        """The one word, or the end, of a lifeline."""
+        """Handle the single message on a lifeline, or its end."""
         try:
             kind, _, content = self._lines[peer].receive()
         except Gone as error:
@@ -125,7 +129,7 @@ class _Star:
         raise NotImplementedError
 
     def close(self) -> None:
-        """Leave the group; twice is fine."""
+        """Leave the group. Calling it twice is allowed."""
         if self._closed or os.getpid() != self._owner:
             return
         self._closed = True
@@ -142,7 +146,7 @@ class _Star:
 
 
 class Chief(_Star):
-    """Rank 0, to whom all others are connected."""
+    """Rank 0, to which all others are connected."""
 
     def __init__(self, size: int, links: dict[int, Link], lines: dict[int, Link]) -> None:
         super().__init__(links, lines)
@@ -152,13 +156,13 @@ class Chief(_Star):
         return 0
 
     def gather(self, value: Any) -> list[Any]:
-        """Return the values by rank."""
+        """Return all values by rank."""
         call, contents = self._collect(GATHER)
         self._tell(DONE, call)
         return [value, *map(pickle.loads, contents)]
 
     def allgather(self, value: Any) -> list[Any]:
-        """Return the values by rank, as all others do."""
+        """Return all values by rank, as on all other ranks."""
         own = _dump(value)
         call, contents = self._collect(ALLGATHER)
         parts: list[bytes | bytearray] = [_LENGTH.pack(len(own)), own]
@@ -168,7 +172,7 @@ class Chief(_Star):
         return [value, *map(pickle.loads, contents)]
 
     def broadcast(self, value: Any) -> Any:
-        """Send the value to all; returns it."""
+        """Send the value to all ranks and return it."""
         content = _dump(value)
         self._tell(BROADCAST, self._begin(), content)
         return value
@@ -199,7 +203,7 @@ class Chief(_Star):
 
 
 class Follower(_Star):
-    """Any other rank."""
+    """Any rank other than 0."""
 
     def __init__(self, rank: int, link: Link, line: Link) -> None:
         super().__init__({0: link}, {0: line})
@@ -210,11 +214,11 @@ class Follower(_Star):
         return self._own_rank
 
     def gather(self, value: Any) -> None:
-        """Give the value to the chief; returns when it has those of all."""
+        """Send the value to the chief. Returns once the chief has all values."""
         self._contribute(GATHER, value)
 
     def allgather(self, value: Any) -> list[Any]:
-        """Return the values by rank."""
+        """Return all values by rank."""
         content, values = memoryview(self._contribute(ALLGATHER, value)), []
         while content:
             (length,) = _LENGTH.unpack_from(content)
@@ -245,9 +249,10 @@ class Follower(_Star):
             self._peer_gone(0)
 
     def _on_death(self, error: Gone) -> None:
-        # What the chief sent before it ended is still to be read; only a host that is gone sends no end.
+        # Data the chief sent before it exited can still be read. Only a vanished host leaves the connection
+        # open.
         if error.silent:
             self._break(self._why)
 
     def _on_error(self) -> None:
-        """The chief ends the connection for data itself."""
+        """Do nothing: the chief closes the data connection itself."""

@@ -1,4 +1,4 @@
-"""`kill -USR1 <pid>` shows where a script is."""
+"""Shows where a script is, on `kill -USR1 <pid>`."""
 
 import signal
 import sys
@@ -11,7 +11,7 @@ _previous: Any = None
 
 
 def _dump(signum: int, frame: FrameType | None) -> None:
-    print("stack of the main thread, asked for by SIGUSR1:", file=sys.stderr)
+    print("stack of the main thread, requested by SIGUSR1:", file=sys.stderr)
     traceback.print_stack(frame, file=sys.stderr)
     sys.stderr.flush()
     if callable(_previous):
@@ -19,9 +19,9 @@ def _dump(signum: int, frame: FrameType | None) -> None:
 
 
 def install_stack_dump() -> None:
-    """Print the main thread's stack on SIGUSR1, before any handler installed earlier.
+    """Print the main thread's stack on SIGUSR1, then call any handler installed earlier.
 
-    Does nothing outside of the main thread and where the signal does not exist.
+    Does nothing outside the main thread, or if the signal does not exist.
     """
     global _previous
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGUSR1"):

@@ -1,4 +1,4 @@
-"""Which checkpoint storage a script means (core API spec, section 4)."""
+"""Chooses the checkpoint storage of a script (core API spec, section 4)."""
 
 import logging
 import os
@@ -17,7 +17,7 @@ _WITH_CONTAINER = ("docker-container", "k8s-pod")
 
 
 def user_data_directory() -> pathlib.Path:
-    """Return the directory where this user's programs keep data, with `determined` appended."""
+    """Return the directory for this user's application data, with `determined` appended."""
     if sys.platform == "darwin":
         return pathlib.Path.home() / "Library" / "Application Support" / "determined"
     base = os.environ.get("XDG_DATA_HOME")
@@ -25,7 +25,7 @@ def user_data_directory() -> pathlib.Path:
 
 
 def chosen_storage(checkpoint_storage: str | dict[str, Any] | None) -> StorageManager:
-    """Return the storage of `core.init(checkpoint_storage=...)`; None is the user's data directory."""
+    """Return the storage for `core.init(checkpoint_storage=...)`. None means the user's data directory."""
     if checkpoint_storage is None:
         directory = user_data_directory()
         logger.info("no checkpoint_storage was given; checkpoints go to %s", directory)
@@ -45,7 +45,7 @@ def chosen_storage(checkpoint_storage: str | dict[str, Any] | None) -> StorageMa
 
 
 def trial_storage(info: ClusterInfo, checkpoint_storage: str | dict[str, Any] | None) -> StorageManager:
-    """Return the storage given by the script, else the experiment's."""
+    """Return the storage given by the script, or else the experiment's."""
     if checkpoint_storage is not None:
         return chosen_storage(checkpoint_storage)
     mounted = os.environ.get("DET_RESOURCES_TYPE") in _WITH_CONTAINER

@@ -1,4 +1,4 @@
-"""TensorBoard files of a trial and their way into storage (core API spec, section 11)."""
+"""TensorBoard files of a trial and their upload to storage (core API spec, section 11)."""
 
 import enum
 import logging
@@ -17,16 +17,16 @@ Mangler = Callable[[pathlib.Path, int], pathlib.Path]
 
 
 class TensorboardMode(enum.Enum):
-    """Who sees to the TensorBoard files."""
+    """Who handles the TensorBoard files."""
 
     AUTO = "AUTO"
-    """The platform: reports become events, files are stored every ten seconds and at the end."""
+    """The platform writes reports as events and uploads files every ten seconds and at the end."""
     MANUAL = "MANUAL"
-    """The script, by `upload_tensorboard_files`."""
+    """The script uploads files with `upload_tensorboard_files`."""
 
 
 def everything(path: pathlib.Path) -> bool:
-    """Select any file."""
+    """Select every file."""
     return True
 
 
@@ -36,28 +36,28 @@ def as_it_is(path: pathlib.Path, rank: int) -> pathlib.Path:
 
 
 def tensorboard_path(allocation_id: str) -> pathlib.Path:
-    """Return where this process writes its event files; the directory is not made."""
-    # Ranks of torch share one directory; only horovod tells its rank this way.
+    """Return the directory for this process's event files, without creating it."""
+    # torch ranks share one directory. Only Horovod passes its rank this way.
     rank = os.environ.get("HOROVOD_RANK") or "0"
-    # In the folder of the run, which goes away with it: another cluster on this host, or one that was here
-    # before, may have an allocation of the same id.
+    # Inside the run's directory, which is removed with the run: another cluster on this host, now or earlier,
+    # may use the same allocation id.
     info = os.environ.get("DET_INFO_DIR")
     folder = pathlib.Path(info).parent if info else pathlib.Path(tempfile.gettempdir())
     return folder / f"tensorboard-{allocation_id}-{rank}"
 
 
 def stored_under(cluster_id: str, experiment_id: int, trial_id: int) -> str:
-    """Return the place of a trial's event files inside the checkpoint storage."""
+    """Return the path of a trial's event files within checkpoint storage."""
     return f"{stored_under_experiment(cluster_id, experiment_id)}/trial/{trial_id}"
 
 
 def stored_under_experiment(cluster_id: str, experiment_id: int) -> str:
-    """Return the place of the event files of all trials of an experiment."""
+    """Return the path of the event files of all trials of an experiment."""
     return f"{cluster_id}/tensorboard/experiment/{experiment_id}"
 
 
 class TensorboardUpload:
-    """Send files of one directory to storage, each again only when it has changed."""
+    """Uploads files from one directory to storage, skipping files that have not changed."""
 
     def __init__(self, storage: StorageManager, base: pathlib.Path, target: str, rank: int) -> None:
         self._storage = storage
@@ -67,9 +67,9 @@ class TensorboardUpload:
         self._sent: dict[pathlib.Path, tuple[int, int]] = {}
 
     def send(self, selector: Selector, mangler: Mangler) -> None:
-        """Upload what the selector wants of the files that changed since the last call.
+        """Upload the selected files that changed since the last call.
 
-        `selector` gets absolute paths, `mangler` gives the stored name from the relative path and the rank.
+        `selector` gets absolute paths. `mangler` maps the relative path and the rank to the stored name.
         """
         changed = self._changed(selector)
         if not changed:

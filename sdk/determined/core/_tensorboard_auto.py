@@ -1,4 +1,4 @@
-"""TensorBoard without the script's doing: reports become events, and files go to storage now and then."""
+"""Automatic TensorBoard support: writes reports as events and uploads files periodically."""
 
 import contextlib
 import logging
@@ -24,7 +24,7 @@ Scalars = dict[str, float]
 
 
 def _scalars(metrics: Mapping[str, Any], prefix: str) -> Scalars:
-    """The metrics that are numbers, by tag; those that are not finite are text in a report."""
+    """Return the numeric metrics by tag. In reports, non-finite numbers are encoded as strings."""
     scalars: Scalars = {}
     for name, value in metrics.items():
         number = _NOT_FINITE.get(value) if isinstance(value, str) else value
@@ -35,9 +35,9 @@ def _scalars(metrics: Mapping[str, Any], prefix: str) -> Scalars:
 
 
 def events_of(report: MetricReport) -> Iterator[tuple[int, Scalars]]:
-    """Yield (step, scalars) of a report of training or validation (core API spec, section 11).
+    """Yield (step, scalars) for a training or validation report (core API spec, section 11).
 
-    Metrics of single batches have steps of their own and hide the average of the same name.
+    Metrics of single batches have their own steps and replace the average of the same name.
     """
     if report.group not in ("training", "validation"):
         return
@@ -52,9 +52,9 @@ def events_of(report: MetricReport) -> Iterator[tuple[int, Scalars]]:
 
 
 class AutomaticTensorboard:
-    """Write events of the chief's reports, and send what is new in the directory, regularly and at the end.
+    """Writes the chief's reports as events, and uploads new files periodically and at the end.
 
-    A failure is a warning: training does not depend on it.
+    Failures are only logged as warnings, because training does not depend on it.
     """
 
     def __init__(self, directory: pathlib.Path, upload: TensorboardUpload) -> None:
@@ -66,19 +66,19 @@ class AutomaticTensorboard:
         self._closing = threading.Event()
 
     def start(self) -> None:
-        """Begin to look after the directory; twice is fine."""
+        """Start watching the directory. Calling it twice is allowed."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="determined-tensorboard", daemon=True)
             self._thread.start()
 
     def add(self, report: MetricReport) -> None:
-        """Take a report over and return at once."""
+        """Queue a report and return immediately."""
         self._waiting.append((time.time(), report))
         if self._thread is None:
             self.start()
 
     def close(self) -> None:
-        """Send what is left; twice is fine."""
+        """Upload the remaining files. Calling it twice is allowed."""
         self._closing.set()
         if self._thread is None:
             return
@@ -113,7 +113,10 @@ class AutomaticTensorboard:
             self._file.flush()
 
     def _remove(self) -> None:
-        """Leave nothing on a host that runs one trial after the other; files of the script's stay."""
+        """Remove our event file, to leave nothing on a host that runs many trials.
+
+        The script's files are kept.
+        """
         if self._file is not None:
             self._file.close()
             self._file.path.unlink(missing_ok=True)

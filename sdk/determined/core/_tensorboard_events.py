@@ -1,7 +1,7 @@
-"""Scalars in the event files that TensorBoard reads, without its library.
+"""Writes scalars to TensorBoard event files without TensorBoard's library.
 
-A file is a row of records (length, checksum, bytes, checksum); each record is one protocol buffer `Event`.
-The field numbers are those of tensorflow's public event.proto and summary.proto.
+A file is a sequence of records (length, checksum, bytes, checksum). Each record is one `Event` protocol
+buffer. The field numbers come from TensorFlow's public event.proto and summary.proto.
 """
 
 import itertools
@@ -16,7 +16,7 @@ _FILE_VERSION = b"brain.Event:2"
 _POLYNOMIAL = 0x82F63B78
 _MASK_DELTA = 0xA282EAD8
 _DOUBLE, _BYTES, _FLOAT = 1, 2, 5
-"""Wire types of protocol buffers; 0 is a varint."""
+"""Protocol buffer wire types; 0 is a varint."""
 _numbers = itertools.count()
 
 
@@ -33,7 +33,7 @@ _TABLE = _table()
 
 
 def masked_crc32c(data: bytes) -> int:
-    """Return the checksum of a record: CRC-32C, rotated and shifted as the format wants it."""
+    """Return the checksum of a record: CRC-32C, rotated and offset as the format requires."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc = _TABLE[(crc ^ byte) & 0xFF] ^ (crc >> 8)
@@ -69,7 +69,7 @@ def _event(wall_time_s: float, step: int, content: bytes) -> bytes:
 
 
 class EventFile:
-    """One new file of events in a directory, which is made."""
+    """A new event file in a directory. The directory is created if needed."""
 
     def __init__(self, directory: pathlib.Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -80,12 +80,12 @@ class EventFile:
         self._record(_event(now, 0, _text(3, _FILE_VERSION)))
 
     def write(self, wall_time_s: float, step: int, scalars: Mapping[str, float]) -> None:
-        """Append scalars of one step, by tag."""
+        """Append the scalars of one step, by tag."""
         values = b"".join(_scalar(tag, value) for tag, value in scalars.items())
         self._record(_event(wall_time_s, step, _text(5, values)))
 
     def flush(self) -> None:
-        """Let readers of the file see what was written."""
+        """Make written data visible to readers of the file."""
         self._file.flush()
 
     def close(self) -> None:

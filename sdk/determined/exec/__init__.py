@@ -1,1 +1,1 @@
-"""Programs that the platform runs inside tasks; not for users."""
+"""Programs that the platform runs inside tasks. Not for direct use."""

@@ -1,4 +1,4 @@
-"""Processes that are not children of the one that watches them, and the address where they report."""
+"""Watching processes that are not children, and the address where they report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DEAD = "ZTXt"
 
 
 def connect(address: str) -> socket.socket:
-    """A connection to a server."""
+    """Connect to a server."""
     family, place = _place(address)
     connection = socket.socket(family, socket.SOCK_STREAM)
     connection.connect(place)
@@ -23,7 +23,7 @@ def connect(address: str) -> socket.socket:
 
 
 def listen(address: str) -> socket.socket:
-    """A server's socket; a file that a former server left is removed."""
+    """Open a server socket. A socket file left by an earlier server is removed."""
     family, place = _place(address)
     if isinstance(place, str):
         Path(place).unlink(missing_ok=True)
@@ -40,22 +40,22 @@ def _place(address: str) -> tuple[int, str | tuple[str, int]]:
         return socket.AF_UNIX, address
     host, colon, port = address.rpartition(":")
     if not port.isdigit():
-        raise ValueError(f"{address!r} is no address: give a path with a slash, host:port, or a port")
+        raise ValueError(f"{address!r} is not an address: give a path with a slash, host:port, or a port")
     return socket.AF_INET, (host if colon else "127.0.0.1", int(port))
 
 
 def signal_named(name: str) -> signal.Signals | None:
-    """The signal of an option; None for WAIT, ValueError for what is no signal."""
+    """Parse a signal option. Returns None for WAIT; raises ValueError for an unknown signal."""
     if name == WAIT:
         return None
     try:
         return signal.Signals[name if name.startswith("SIG") else f"SIG{name}"]
     except KeyError:
-        raise ValueError(f"{name!r} is no signal; write one such as SIGTERM, or WAIT") from None
+        raise ValueError(f"{name!r} is not a signal; write one such as SIGTERM, or WAIT") from None
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process is there and neither stopped nor a zombie."""
+    """Whether a process exists and is neither stopped nor a zombie."""
     if not _PROC.exists():
         try:
             os.kill(pid, 0)
@@ -69,7 +69,7 @@ def is_running(pid: int) -> bool:
 
 
 def descendants(pid: int) -> list[int]:
-    """All processes below one."""
+    """Return all descendants of a process."""
     parents: dict[int, list[int]] = {}
     for child, parent in _all():
         parents.setdefault(parent, []).append(child)
@@ -87,7 +87,7 @@ def _all() -> Iterator[tuple[int, int]]:
 
 
 def _status(pid: int) -> list[str] | None:
-    """State and parent, read behind the command's name, which may hold spaces and brackets."""
+    """Return state and parent. Parsed after the command name, which may contain spaces and parentheses."""
     try:
         text = (_PROC / str(pid) / "stat").read_text(errors="replace")
     except OSError:

@@ -1,4 +1,4 @@
-"""What tasks have in common that people reach through the gateway: where they listen, and saying so."""
+"""Common parts of tasks that users reach through the gateway: address, key and announcement."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ PAUSE_S = 0.1
 
 
 class Served(NamedTuple):
-    """A task that serves something."""
+    """A task that serves requests."""
 
     info: det.ClusterInfo
     order: dict[str, Any]
-    """What the worker wrote for this kind of task."""
+    """The order that the worker wrote for this kind of task."""
     host: str
     port: int
     key: str
-    """What the gateway shows to it, and nobody else has."""
+    """Key that the gateway presents; shared only by gateway and task."""
 
 
 def served(name: str, command: str) -> Served:
-    """Read the order in the file `name` of the info directory; ends the program outside of a task."""
+    """Read the order from the file `name` in the info directory. Exits if not in a task."""
     logging.basicConfig(level=logging.INFO, format=det.LOG_FORMAT)
     info = det.get_cluster_info()
     if info is None:
@@ -42,14 +42,14 @@ def served(name: str, command: str) -> Served:
 
 
 def session_of(info: det.ClusterInfo) -> Session:
-    """A session with the rights of the task."""
+    """Open a session with the rights of the task."""
     session = Session(info.master_url)
     session.token = info.session_token
     return session
 
 
 def announce(task: Served, account: str = "") -> None:
-    """Say to the master where this answers, once it does."""
+    """Report this task's address to the master, once it accepts connections."""
     while True:
         try:
             socket.create_connection((task.host, task.port), timeout=1).close()

@@ -1,8 +1,8 @@
 """Deletes checkpoints: the program of a CHECKPOINT_GC task.
 
-Reads `deletion.json` in the info directory: `storage`, a checkpoint storage configuration, `roots`, where the
-platform may delete, `uuids`, and `globs`, the files to delete, null for all. What is left then is told to the
-master. With `experiment`, an id, the event files of its trials go, too.
+Reads `deletion.json` in the info directory: `storage` (a checkpoint storage configuration), `roots` (where
+the platform may delete), `uuids`, and `globs` (the files to delete, or null for all). The files left are
+reported to the master. If `experiment` (an id) is given, the event files of its trials are deleted too.
 """
 
 import json
@@ -23,7 +23,7 @@ logger = logging.getLogger("determined.exec.gc_checkpoints")
 
 
 def main() -> int:
-    """Delete every checkpoint listed; those that are gone already are no error. Status 1 if any stays."""
+    """Delete the listed checkpoints. Missing ones are not an error. Returns 1 if any could not be deleted."""
     logging.basicConfig(level=logging.INFO, format=det.LOG_FORMAT)
     order = json.loads((info_directory() / "deletion.json").read_text())
     try:
@@ -36,7 +36,7 @@ def main() -> int:
         try:
             folder = checkpoint_id(uuid)
         except OutOfReach as error:
-            # Reported by hand: nothing of it was written by the SDK, and nobody waits for its files to go.
+            # The checkpoint was reported through the API with an unsafe id. The SDK wrote no files for it.
             logger.warning("%s", error)
             continue
         try:
@@ -54,7 +54,7 @@ def main() -> int:
 
 
 def _sweep(manager: storage.StorageManager, experiment_id: int) -> int:
-    """Delete event files; 1 if they cannot be deleted."""
+    """Delete event files. Returns 1 if they cannot be deleted."""
     info = det.get_cluster_info()
     if info is None:
         raise RuntimeError("checkpoints are deleted by tasks of a cluster")

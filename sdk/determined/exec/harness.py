@@ -1,7 +1,8 @@
 """Trains the class that an entrypoint names: `python3 -m determined.exec.harness MODULE:CLASS`.
 
-Source: launchers spec, section 9. Exit code 0 after training, also when preempted or when the
-hyperparameters were invalid; 1 for everything else.
+Source: launchers spec, section 9. Exits with 0 after training, including preemption and invalid
+    hyperparameters, and
+with 1 in all other cases.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ BACKENDS = ("USE_HOROVOD", "USE_DEEPSPEED", "USE_TORCH_DISTRIBUTED")
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Train to the end of the search."""
+    """Train until the search ends."""
     words = list(sys.argv[1:] if args is None else args)
     if words in (["-h"], ["--help"]):
         print(USAGE)
@@ -57,13 +58,13 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def trial_class(name: str) -> type[Trial]:
-    """The class that `module:Name` means, from the current directory; AssertionError if it is no trial."""
+    """Import `module:Name` from the current directory. Raises AssertionError if it is not a trial class."""
     module_name, colon, path = name.partition(":")
     if not colon or not path:
-        stop(f"{name!r} names no trial class; write MODULE:CLASS, such as model_def:MyTrial")
+        stop(f"{name!r} does not name a trial class; write MODULE:CLASS, such as model_def:MyTrial")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
-    # What was imported before under this name may be another file.
+    # A module imported earlier under this name may be a different file.
     sys.modules.pop(module_name, None)
     member: Any = importlib.import_module(module_name)
     for part in path.split("."):
@@ -79,14 +80,15 @@ def train(kind: type[Trial], info: det.ClusterInfo) -> None:
     """Train with the framework that a class is written for."""
     entry = entry_of(kind)
     if entry is None:
-        stop(f"{kind.__name__} is no {', '.join(name for _, name, _ in TRIALS)}: derive it from one of them")
+        stop(f"{kind.__name__} is none of {', '.join(name for _, name, _ in TRIALS)}: derive it from one of them")
     entry.train(kind, info)
 
 
 def entry_of(kind: type[Any]) -> Any:
-    """The module that trains a class, with `train` and `try_locally`; None for a class of no framework here.
+    """Return the module that trains a class, with `train` and `try_locally`, or None for an unknown
+    framework.
 
-    Whose base a class is has been imported with the class: no framework is imported only to ask.
+    Importing a class has already imported its base, so no framework is imported just to check.
     """
     for module, name, entry in TRIALS:
         base = getattr(sys.modules.get(module), name, None)

@@ -1,6 +1,6 @@
 """Runs the entrypoint of a trial on this node: `python3 -m determined.exec.launch`.
 
-For images whose first process is a shell script; a worker starts the entrypoint itself. Source: launchers
+For images whose first process is a shell script. Workers start the entrypoint directly. Source: launchers
 spec, section 2.
 """
 
@@ -21,7 +21,7 @@ logger = logging.getLogger("determined.exec.launch")
 
 
 def main() -> int:
-    """Validate the checkpoint storage and run the entrypoint; its exit code."""
+    """Validate the checkpoint storage and run the entrypoint. Returns its exit code."""
     info = det.get_cluster_info()
     if info is None:
         raise RuntimeError("determined.exec.launch must be run on-cluster")

@@ -1,7 +1,8 @@
-"""JupyterLab in a task: the program of a NOTEBOOK task.
+"""Runs JupyterLab: the program of a NOTEBOOK task.
 
-Reads `notebook.json` in the info directory: `host` to listen at, `idle_type`, whether idleness is `watched`.
-Only the gateway can talk to it: each request must bring a key that the two have worked out (`page_key`).
+Reads `notebook.json` in the info directory: `host` (address to listen on), `idle_type`, and `watched`
+(whether to report idleness). Only the gateway can connect, because each request must carry a key that only
+the two know (`page_key`).
 """
 
 from __future__ import annotations
@@ -32,15 +33,15 @@ Listed = list[dict[str, Any]]
 
 
 class Idleness:
-    """Whether anybody uses a notebook, as its `notebook_idle_type` says."""
+    """Determines whether a notebook is in use, according to its `notebook_idle_type`."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
         self._active = ""
-        """When something in it was active the last time, as its server says it."""
+        """Time of the last activity, as reported by the notebook server."""
 
     def is_idle(self, kernels: Listed, terminals: Listed) -> bool:
-        """From what runs in it now.
+        """Whether the notebook is idle, judged by its running kernels and terminals.
 
         Example:
             >>> Idleness("kernels_or_terminals").is_idle([], [])
@@ -63,7 +64,7 @@ def main() -> int:
     if missing:
         stop(
             f"the training environment has no {' and no '.join(missing)} (interpreter {sys.executable}).\n"
-            "Install it there, on each worker that shall run notebooks: pip install jupyterlab"
+            "Install it there, on each worker that should run notebooks: pip install jupyterlab"
         )
     own = Path.cwd().parent / "jupyter"
     variables = {**os.environ, **folders(own), "JUPYTER_TOKEN": task.key}
@@ -75,7 +76,7 @@ def main() -> int:
 
 
 def command(task: Served) -> list[str]:
-    """The command line of JupyterLab; its key is not in it, as others on the host can read that."""
+    """Return JupyterLab's command line. It omits the key, because other users of the host can read it."""
     options = {
         "ServerApp.ip": task.host,
         "ServerApp.port": task.port,
@@ -85,7 +86,7 @@ def command(task: Served) -> list[str]:
         "ServerApp.open_browser": False,
         "ServerApp.allow_remote_access": True,
         "ServerApp.allow_root": hasattr(os, "geteuid") and os.geteuid() == 0,
-        # Its pages have an origin of their own, whose requests the gateway lets in by their ticket.
+        # Pages are served from their own origin; the gateway admits their requests by ticket.
         "ServerApp.allow_origin": "*",
         "ServerApp.quit_button": False,
         "LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate",
@@ -94,24 +95,24 @@ def command(task: Served) -> list[str]:
 
 
 def folders(own: Path) -> dict[str, str]:
-    """Where Jupyter keeps what is its own: with the run, and not in a home that runs share."""
+    """Return directories for Jupyter's files: inside the run, not in a home directory that runs share."""
     parts = {name: own / name for name in ("config", "data", "runtime")}
     for part in parts.values():
         part.mkdir(mode=0o700, parents=True, exist_ok=True)
     variables = {f"JUPYTER_{name.upper()}_DIR": str(part) for name, part in parts.items()}
-    # Nothing is asked of addresses elsewhere, and nobody is asked whether it should be.
+    # Disable requests to external addresses, and the question whether to allow them.
     settings = parts["config"] / "labconfig" / "default_setting_overrides.json"
     settings.parent.mkdir(exist_ok=True)
     settings.write_text(json.dumps({NEWS: {"fetchNews": "false", "checkForUpdates": False}}))
-    # Before what the environment of the interpreter brings.
+    # Takes precedence over kernels of the interpreter's environment.
     listed = [str(own / "first"), os.environ.get("JUPYTER_PATH", "")]
     return {**variables, "JUPYTER_PATH": os.pathsep.join(filter(None, listed))}
 
 
 def own_kernel(own: Path) -> None:
-    """Write the kernel `python3`: the training interpreter.
+    """Write the kernel `python3`, which uses the training interpreter.
 
-    It brings no picture: pages ask for those without the ticket that they would need.
+    It has no icon, because pages would request it without the ticket it needs.
     """
     folder = own / "first" / "kernels" / "python3"
     folder.mkdir(parents=True, exist_ok=True)
@@ -121,7 +122,7 @@ def own_kernel(own: Path) -> None:
 
 
 def watch(task: Served) -> None:
-    """Tell the master whether the notebook is used, whenever that changes."""
+    """Report to the master when the notebook becomes idle or active."""
     idleness, was_idle = Idleness(str(task.order.get("idle_type"))), False
     with _serving.session_of(task.info) as session:
         while True:
@@ -133,13 +134,13 @@ def watch(task: Served) -> None:
                     session.put(path, {"notebookId": task.info.task_id, "idle": idle})
                     was_idle = idle
             except Exception as error:
-                logger.debug("whether the notebook is idle is not known: %s; trying again", error)
+                logger.debug("cannot determine whether the notebook is idle: %s; trying again", error)
 
 
 def _asked(task: Served, what: str, get: Callable[..., Any] = requests.get) -> Listed:
     address = f"http://{task.host}:{task.port}/proxy/{task.info.task_id}/api/{what}"
     answer = get(address, headers={"Authorization": credential(task.info.session_token)}, timeout=ANSWER_S)
-    # A server without terminals answers 404.
+    # A server without terminals answers with 404.
     entries: Listed = answer.json() if answer.ok else []
     return entries
 

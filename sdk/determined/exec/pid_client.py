@@ -21,7 +21,7 @@ KEEP_ALIVE_S = 60.0
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the command; its exit code."""
+    """Run the command. Returns its exit code."""
     own, command = split(sys.argv[1:] if args is None else args, positional=1)
     if own in (["-h"], ["--help"]):
         print(USAGE)

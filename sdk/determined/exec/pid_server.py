@@ -1,12 +1,13 @@
-"""Runs a command whose workers are not its children, and ends it when one of them fails.
+"""Runs a command whose workers are not its children, and ends it if one of them fails.
 
     python3 -m determined.exec.pid_server [--on-fail SIG|WAIT] [--on-exit SIG|WAIT] [--grace-period 3]
         [--signal-children] ADDR N CMD [ARG...]
 
-Each of N workers runs under `determined.exec.pid_client ADDR`, which tells its process id, and `q` when it
-ended well. Exit codes, where the command itself gave 0: 77 when it ended before all workers had said `q`, 78
-after it was signalled for a failed worker, 79 when a worker failed and it ended by itself or had to be
-killed. Source: launchers spec, section 8.
+Each of N workers runs under `determined.exec.pid_client ADDR`, which sends its process id, and `q` after a
+successful exit. If the command itself returns 0, the exit code is: 77 if it ended before all workers had sent
+`q`; 78 if it was signalled because of a failed worker; 79 if a worker failed and the command ended by itself
+or had to be killed.
+Source: launchers spec, section 8.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ UNFINISHED, SIGNALLED, FAILED = 77, 78, 79
 
 
 class Workers:
-    """The workers that have reported, by their connections."""
+    """The workers that have reported, keyed by connection."""
 
     def __init__(self, server: socket.socket, expected: int) -> None:
         self._selector = selectors.DefaultSelector()
@@ -46,16 +47,16 @@ class Workers:
 
     @property
     def done(self) -> bool:
-        """Whether all have ended well."""
+        """Whether all workers have succeeded."""
         return self._done >= self._expected
 
     def failed(self) -> bool:
-        """Whether one is gone that did not end well; looks at the processes."""
+        """Whether a worker is gone without success. Checks the processes."""
         self._failed = self._failed or any(not _pids.is_running(pid) for pid in self._pids.values())
         return self._failed
 
     def listen(self, seconds: float) -> None:
-        """Take in what the workers say, for at most so long."""
+        """Process messages from the workers, for at most this many seconds."""
         for key, _ in self._selector.select(seconds):
             if key.fileobj is self._server:
                 connection, _address = self._server.accept()
@@ -99,7 +100,7 @@ class Supervisor:
         self._signal_children = signal_children
 
     def run(self, on_fail: signal.Signals | None, on_exit: signal.Signals | None) -> int:
-        """Watch to the end; the exit code."""
+        """Supervise until the end. Returns the exit code."""
         self._until(lambda: self._workers.done or self._workers.failed())
         if self._workers.done:
             if on_exit is not None:
@@ -112,7 +113,7 @@ class Supervisor:
         return self._code(FAILED if self._end(on_fail) else SIGNALLED)
 
     def _end(self, number: signal.Signals) -> bool:
-        """Signal the command after the grace period; whether it had to be killed."""
+        """Signal the command after the grace period. Returns whether it had to be killed."""
         if self._until(bool, self._grace_s):
             return False
         if self._signal_children:
@@ -126,7 +127,7 @@ class Supervisor:
         return True
 
     def _until(self, reached: Callable[[], bool], seconds: float | None = None) -> bool:
-        """Go on until the command ends, which is told, or something is reached, or the time is over."""
+        """Wait for the command to end (returns True), the condition to hold, or the time to run out."""
         deadline = None if seconds is None else time.monotonic() + seconds
         while self._child.poll() is None:
             if reached() or (deadline is not None and time.monotonic() >= deadline):
@@ -144,7 +145,7 @@ def _send(pid: int, number: signal.Signals) -> None:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the command; the exit code."""
+    """Run the command. Returns the exit code."""
     options = _arguments(sys.argv[1:] if args is None else args)
     try:
         on_fail, on_exit = _pids.signal_named(options.on_fail), _pids.signal_named(options.on_exit)
@@ -174,7 +175,7 @@ def _arguments(args: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--grace-period", type=float, default=3.0, help="seconds before the signal")
     parser.add_argument("--signal-children", action="store_true", help="signal all descendants too")
     parser.add_argument("address", help="a path with a slash, host:port, or a port")
-    parser.add_argument("workers", type=int, help="how many workers will report")
+    parser.add_argument("workers", type=int, help="number of workers that will report")
     own, command = split(args, ("--on-fail", "--on-exit", "--grace-period"), positional=2)
     options = parser.parse_args(own)
     if not command:
@@ -184,7 +185,7 @@ def _arguments(args: Sequence[str]) -> argparse.Namespace:
 
 
 def split(args: Sequence[str], valued: Sequence[str] = (), *, positional: int) -> tuple[list[str], list[str]]:
-    """Own arguments, and the command behind so many positional ones: its options and `--` are its own."""
+    """Split own arguments from the command after the positional ones, whose options and `--` belong to it."""
     words, at, left = list(args), 0, positional
     while at < len(words) and left:
         if words[at] in valued:

@@ -1,6 +1,6 @@
 """Prepares a node for its task: `python3 -m determined.exec.prep_container [--trial] [--resources] ...`.
 
-For container images; a worker that starts processes prepares everything itself. Each step may be repeated.
+For container images. A worker that starts processes prepares everything itself. Every step can be repeated.
 Source: launchers spec, section 10.
 """
 
@@ -40,9 +40,10 @@ PRISTINE = Path("/run/determined/train/model")
 ATTEMPTS = 6
 CONNECT_S = 60.0
 ANSWER_S = 660.0
-"""The master answers the question where all nodes are when the last has begun, or after ten minutes.
+"""Timeout of the rendezvous request, which the master answers once the last node has started or after ten
+minutes.
 
-It is longer than that, so that only a master that is gone without a word is asked again.
+Longer than that, so that the request is repeated only if the master has vanished.
 """
 _GPUS = (
     ("nvidia-smi", "--query-gpu=index,uuid", "--format=csv,noheader"),
@@ -51,7 +52,7 @@ _GPUS = (
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Do the steps that were asked for."""
+    """Perform the requested steps."""
     options = _arguments(args)
     logging.basicConfig(level=logging.INFO, format=det.LOG_FORMAT)
     folder = info_directory()
@@ -82,7 +83,7 @@ def _arguments(args: Sequence[str] | None) -> argparse.Namespace:
 
 
 def write_once(path: Path, content: Any) -> None:
-    """Write what `content()` gives, unless the file is there."""
+    """Write the result of `content()`, unless the file exists."""
     if path.exists():
         return
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -92,7 +93,7 @@ def write_once(path: Path, content: Any) -> None:
 
 
 def cluster_file(environment: Mapping[str, str]) -> dict[str, Any]:
-    """What the variables say of the cluster; RuntimeError for those that are missing."""
+    """Build the cluster description from variables. Raises RuntimeError if some are missing."""
     missing = [name for name in NEEDED if name not in environment]
     if missing:
         raise RuntimeError(f"missing environment keys {missing}, is this running on-cluster?")
@@ -112,7 +113,7 @@ def cluster_file(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def trial_file(environment: Mapping[str, str]) -> dict[str, Any]:
-    """What the variables say of the trial."""
+    """Build the trial description from variables."""
     config = json.loads(environment["DET_EXPERIMENT_CONFIG"])
     return {
         "trial_id": int(environment["DET_TRIAL_ID"]),
@@ -128,7 +129,10 @@ def trial_file(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def unpack(archive: bytes, folders: Sequence[Path]) -> None:
-    """Unpack code into each folder, over what is there; ValueError for a path that leads out of it."""
+    """Unpack code into each directory, over existing files.
+
+    Raises ValueError for a path that leads outside.
+    """
     with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as tar:
         for member in tar:
             if member.name.startswith("/") or ".." in Path(member.name).parts:
@@ -139,7 +143,7 @@ def unpack(archive: bytes, folders: Sequence[Path]) -> None:
 
 
 def visible_gpus() -> list[str]:
-    """UUIDs of this node's GPUs, by index; none without a tool that lists them."""
+    """Return the UUIDs of this node's GPUs, by index. Empty without a tool that lists them."""
     for command in _GPUS:
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -1,8 +1,8 @@
-"""A shell on a worker: the program of a SHELL task, which gives each connection an OpenSSH server of its own.
+"""Runs a shell on a worker: the program of a SHELL task. Each connection gets its own OpenSSH server.
 
-Reads `shell.json` in the info directory: `host` to listen at, `authorized_key`, the private `host_key`.
-There is no SSH port: the gateway asks for a WebSocket, with a key that only the two know, and whatever comes
-in its messages goes to an `sshd -i`, which lets in who has the other half of `authorized_key`.
+Reads `shell.json` in the info directory: `host` (address to listen on), `authorized_key`, and the private
+`host_key`. There is no SSH port: the gateway opens a WebSocket, using a key that only the two know, and the
+messages go to an `sshd -i`, which admits clients that have the private part of `authorized_key`.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from determined.launch._node import stop
 
 PLACES = ("/usr/sbin/sshd", "/usr/local/sbin/sshd", "/opt/homebrew/sbin/sshd")
 SEPARATION = Path("/run/sshd")
-"""Where sshd of root shuts itself in; systems make it when they start its service."""
+"""Privilege separation directory of root's sshd. Systems create it when they start the service."""
 AT_ONCE = 64
-"""Connections to one shell."""
+"""Maximum number of concurrent connections to one shell."""
 LARGEST = 1 << 20
-"""Of one message."""
+"""Maximum size of a message in bytes."""
 CHUNK = 64 << 10
 NOT_PASSED = ("SSH_", "TERM", "SHLVL", "PWD", "OLDPWD", "_")
 CONFIG = """\
@@ -72,23 +72,24 @@ SFTP = ("/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server", "/us
 
 
 def main() -> int:
-    """Serve until the task is killed."""
+    """Serve until the task is killed.
+"""
     task = _serving.served("shell.json", "det shell start")
     sshd = shutil.which("sshd") or next((path for path in PLACES if os.access(path, os.X_OK)), None)
     if sshd is None:
         stop(
             "this host has no SSH server, which a shell needs.\n"
-            "Install it there, on each worker that shall run shells: apt-get install openssh-server, or "
+            "Install it there, on each worker that should run shells: apt-get install openssh-server, or "
             "dnf install openssh-server. It need not run as a service. "
             "Until then 'det notebook start' has a terminal."
         )
     account = pwd.getpwuid(os.geteuid()).pw_name
-    # Not in the working directory, where the task's own files are.
+    # Not in the working directory, which contains the task's own files.
     folder = Path.cwd().parent / "sshd"
     write(folder, task.order, account)
     if os.geteuid() == 0:
         SEPARATION.mkdir(mode=0o755, exist_ok=True)
-    # Who starts tasks may have it ignored; then nobody learns how a session ended.
+    # The parent may ignore this signal; then the exit of a server process could not be detected.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     logging.getLogger("websockets").setLevel(logging.ERROR)
     threading.Thread(target=_serving.announce, args=(task, account), daemon=True).start()
@@ -97,7 +98,7 @@ def main() -> int:
 
 
 def write(folder: Path, order: dict[str, str], account: str) -> None:
-    """What sshd reads, for its own user alone."""
+    """Write sshd's files, readable only by its own user."""
     folder.mkdir(mode=0o700, exist_ok=True)
     sftp = next((path for path in SFTP if os.access(path, os.X_OK)), "internal-sftp")
     passed = {name: value for name, value in os.environ.items() if not name.startswith(NOT_PASSED)}
@@ -114,7 +115,7 @@ def write(folder: Path, order: dict[str, str], account: str) -> None:
 
 
 class Shell:
-    """WebSockets on one side, servers of one connection each on the other."""
+    """Connects each WebSocket to a single-connection SSH server."""
 
     def __init__(self, task: Served, argv: list[str]) -> None:
         self._task, self._argv = task, argv
@@ -133,7 +134,7 @@ class Shell:
             await asyncio.get_running_loop().create_future()
 
     def _admitted(self, connection: ServerConnection, request: Request) -> Response | None:
-        """Why not, if it is not the gateway that asks, or too many are here."""
+        """Reject requests that are not from the gateway or exceed the connection limit; None to accept."""
         given = request.headers.get(HEADER, "")
         if not hmac.compare_digest(given.encode(), credential(self._task.info.session_token).encode()):
             return connection.respond(HTTPStatus.UNAUTHORIZED, "ask the gateway\n")

@@ -1,9 +1,11 @@
 """Shows event files of trials: the program of a TENSORBOARD task.
 
-Reads `tensorboard.json` in the info directory: `sources`, a list of `{experiment_id, trial_ids, storage}`,
-and `roots`, where the platform may read.
-Files are fetched again and again, as long as the task runs; the master forwards what browsers ask.
+Reads `tensorboard.json` in the info directory: `sources` (a list of `{experiment_id, trial_ids, storage}`)
+and `roots` (where the platform may read). Files are fetched periodically while the task runs. The master
+forwards browser requests.
 Source: launchers spec, section 1; REST spec, section 7.
+"""
+"""
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ PAUSE_S = 0.1
 
 
 class Source:
-    """The event files of one trial, and a folder that they are copied to."""
+    """The event files of one trial, and the directory they are copied to."""
 
     def __init__(
         self, manager: StorageManager, stored: str, folder: pathlib.Path, scratch: pathlib.Path
@@ -50,7 +52,7 @@ class Source:
         self._known: dict[str, int] = {}
 
     def fetch(self) -> int:
-        """Copy what has grown since the last time; the number of files."""
+        """Copy files that have grown since the last call. Returns their number."""
         try:
             stored = self._manager.list_resources(self._stored)
         except Exception as error:
@@ -58,7 +60,7 @@ class Source:
             return 0
         grown = {name for name, size in stored.items() if size and self._known.get(name) != size}
         if grown:
-            # A file that grew is not the one that lies here: it is copied beside and put in its place.
+            # Copy a grown file to a temporary directory first, then replace the old one.
             with tempfile.TemporaryDirectory(dir=self._scratch) as scratch:
                 self._manager.download(self._stored, scratch, lambda name: name in grown)
                 for name in grown:
@@ -72,7 +74,7 @@ class Source:
 def sources(
     order: dict[str, Any], cluster_id: str, root: pathlib.Path, scratch: pathlib.Path
 ) -> list[Source]:
-    """One for each trial."""
+    """Return one source per trial."""
     wanted = []
     for folder in (root, scratch):
         folder.mkdir(exist_ok=True)
@@ -102,7 +104,7 @@ def main() -> int:
             "Install it there: pip install tensorboard"
         )
     order = json.loads((info_directory() / "tensorboard.json").read_text())
-    # In the task's working directory, which goes with the run.
+    # In the task's working directory, which is removed with the run.
     root, scratch = pathlib.Path("shown").absolute(), pathlib.Path("fetched").absolute()
     fetch_all(all_sources := sources(order, info.cluster_id, root, scratch))
     address, port = order.get("host") or "127.0.0.1", c10d_port()
@@ -118,7 +120,7 @@ def main() -> int:
 
 
 def fetch_all(all_sources: list[Source]) -> None:
-    """Copy what has grown; what fails, as it was just being stored again, has its turn the next time."""
+    """Copy files that have grown. A failure, for example during a concurrent upload, is retried next time."""
     for source in all_sources:
         try:
             source.fetch()
@@ -133,7 +135,7 @@ def _fetch(all_sources: list[Source]) -> None:
 
 
 def _announce(info: det.ClusterInfo, address: str, port: int) -> None:
-    """Tell the master where this answers, once it does."""
+    """Report this task's address to the master, once it accepts connections."""
     while True:
         try:
             socket.create_connection((address, port), timeout=1).close()

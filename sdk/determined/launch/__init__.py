@@ -1,1 +1,1 @@
-"""Launchers: from one command per node to one process per slot (launchers spec)."""
+"""Launchers: turn one command per node into one process per slot (launchers spec)."""

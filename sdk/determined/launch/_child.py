@@ -1,4 +1,4 @@
-"""A child process that gets the signals of its parent and gives its exit code."""
+"""A child process that receives its parent's signals and passes its exit code on."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def run(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
-    """Run a command to its end and return its exit code, as a shell reports it."""
+    """Run a command to completion and return its exit code in shell convention."""
     try:
         child = start(argv, environment)
     except OSError as error:
@@ -31,20 +31,20 @@ def run(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> in
 
 
 class Process(Protocol):
-    """What is needed of a child."""
+    """The interface required of a child process."""
 
     @property
     def pid(self) -> int:
-        """Its number."""
+        """The process id."""
 
     def poll(self) -> int | None:
-        """Its exit code as `Popen.returncode` has it; None while it runs."""
+        """Return the exit code as in `Popen.returncode`, or None while it runs."""
 
     def wait(self) -> int:
-        """That code, when it has ended."""
+        """Wait for the process and return its exit code."""
 
     def send_signal(self, number: int, /) -> None:
-        """Send a signal, if it still runs."""
+        """Send a signal if the process is still running."""
 
 
 P = TypeVar("P", bound=Process)
@@ -55,12 +55,14 @@ def start(
     environment: Mapping[str, str] | None = None,
     output: tuple[int | None, int | None] = (None, None),
 ) -> subprocess.Popen[bytes]:
-    """Start a command that dies with this process; signals that come here are passed on to it."""
+    """Start a command that dies with this process. Signals received here are forwarded to it."""
     return passing_on(lambda: spawned(argv, environment, output))
 
 
 def passing_on(begin: Callable[[], P]) -> P:
-    """Start a process by `begin`, and pass on to it the signals that come here, also meanwhile."""
+    """Start a process with `begin` and forward received signals to it, including those that arrive
+    meanwhile.
+    """
     early: list[int] = []
     for number in PASSED_ON:
         signal.signal(number, lambda number, _frame: early.append(number))
@@ -95,7 +97,7 @@ def spawned(
 
 
 def not_started(argv: Sequence[str], error: OSError) -> int:
-    """Say in one line why a command could not be started: the exit code that a shell gives for it."""
+    """Print why a command could not be started. Returns the exit code that a shell would use."""
     hint = ""
     if argv[0].endswith(".py"):
         hint = f" (a launcher takes a command: write python3 {argv[0]})"
@@ -104,12 +106,12 @@ def not_started(argv: Sequence[str], error: OSError) -> int:
 
 
 def code_of(returncode: int) -> int:
-    """A `Popen.returncode` as a shell reports it: 128 + n for death by signal n."""
+    """Convert a `Popen.returncode` to shell convention: 128 + n for death by signal n."""
     return 128 - returncode if returncode < 0 else returncode
 
 
 def ending(code: int) -> str:
-    """An exit code in words."""
+    """Describe an exit code."""
     if code > 128:
         try:
             return f"was ended by {signal.Signals(code - 128).name}"
@@ -119,7 +121,7 @@ def ending(code: int) -> str:
 
 
 def _dies_with(parent: int) -> Any:
-    """What the child does before it becomes the command: asks the kernel to end it with its parent."""
+    """Return a function for the child to run before exec, asking the kernel to kill it with its parent."""
     if not sys.platform.startswith("linux"):
         return None
     libc = ctypes.CDLL(None, use_errno=True)
@@ -133,7 +135,7 @@ def _dies_with(parent: int) -> Any:
 
 
 def _watch(child: subprocess.Popen[bytes]) -> None:
-    """Where the kernel does not do it: a second process that ends the child when this one is gone."""
+    """On systems without kernel support, fork a process that kills the child when this one exits."""
     if sys.platform.startswith("linux") or not hasattr(os, "fork"):
         return
     ours, parent_end = os.pipe()

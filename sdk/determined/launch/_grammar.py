@@ -1,6 +1,7 @@
-"""What the launchers understand of a command line (launchers spec, section 3).
+"""Command-line parsing for the launchers (launchers spec, section 3).
 
-Split by hand: every `--` of the user's own command has to survive, which argument parsers do not promise.
+Split by hand, because every `--` in the user's own command must survive, which argument parsers do not
+guarantee.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ HARNESS = ("python3", "-m", "determined.exec.harness")
 
 
 class Command(NamedTuple):
-    """What stands after the launcher's own options."""
+    """The command line after the launcher's own options."""
 
     script: list[str]
     autohorovod: bool = False
 
 
 def cut(args: Sequence[str]) -> tuple[list[str], list[str]]:
-    """What stands before the first `--` and what stands after it; without one, all stands after it."""
+    """Return the words before and after the first `--`. Without one, all words come after."""
     words = list(args)
     if "--" not in words:
         return [], words
@@ -31,9 +32,9 @@ def cut(args: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def command(args: Sequence[str], usage: str, *, autohorovod: bool = False) -> Command:
-    """The options before the first positional argument, and the script from there on.
+    """Parse the options before the first positional argument, and the script from there on.
 
-    Ends the program with 1 for a script that is missing or too much, with 2 for an unknown option.
+    Exits with 1 if the script is missing or superfluous, and with 2 for an unknown option.
     """
     words, trial, auto = list(args), None, False
     while words and words[0].startswith("-"):
@@ -58,19 +59,19 @@ def command(args: Sequence[str], usage: str, *, autohorovod: bool = False) -> Co
     if not words:
         refuse("empty script is not allowed", usage)
     if words[0].endswith(".py") and shutil.which(words[0]) is None:
-        message = f"'{words[0]}' is no program, it is read by one: write `python3 {' '.join(words)}`"
+        message = f"'{words[0]}' is not a program but a script: write `python3 {' '.join(words)}`"
         refuse(message, usage, code=2)
     return Command(words, auto)
 
 
 def without_separator(args: Sequence[str]) -> list[str]:
-    """A command without the one `--` that may stand before it."""
+    """Return a command without the single `--` that may precede it."""
     words = list(args)
     return words[1:] if words[:1] == ["--"] else words
 
 
 def refuse(message: str, usage: str, *, code: int = 1) -> NoReturn:
-    """Say what is wrong with the arguments and end the program."""
+    """Print what is wrong with the arguments and exit."""
     print(usage, file=sys.stderr)
     print(f"error: {message}", file=sys.stderr)
     raise SystemExit(code)

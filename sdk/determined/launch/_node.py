@@ -1,4 +1,4 @@
-"""The node that a launcher runs on, among those of its allocation."""
+"""The node that a launcher runs on, and the other nodes of its allocation."""
 
 from __future__ import annotations
 
@@ -13,42 +13,42 @@ DEFAULT_C10D_PORT = 29400
 
 
 class Node(NamedTuple):
-    """What a launcher has to know."""
+    """Information that a launcher needs."""
 
     addresses: tuple[str, ...]
     slot_counts: tuple[int, ...]
     rank: int
     slots: int
-    """Of this node; may be none."""
+    """Number of slots on this node; may be 0."""
     allocation_id: str
     master_url: str = ""
     session_token: str = ""
-    config: dict[str, Any] = {}  # noqa: RUF012 - never changed
+    config: dict[str, Any] = {}  # noqa: RUF012 - never modified
     interface: str | None = None
 
     @property
     def alone(self) -> bool:
-        """Whether the allocation has no other node."""
+        """Whether this is the only node of the allocation."""
         return len(self.addresses) == 1
 
     @property
     def chief(self) -> bool:
-        """Whether the other nodes look to this one."""
+        """Whether this is the chief node."""
         return self.rank == 0
 
     @property
     def processes(self) -> int:
-        """How many processes to start here: one per slot, and one where there is none."""
+        """Number of processes to start here: one per slot, or one if there are no slots."""
         return max(self.slots, 1)
 
     @property
     def debug(self) -> bool:
-        """Whether the experiment asks for details in its log."""
+        """Whether the experiment requests debug output."""
         return bool(self.config.get("debug"))
 
 
 def this_node(launcher: str, locally: str, *, trials_only: bool = False) -> Node:
-    """Where this runs; ends the program off cluster, naming what to use there instead."""
+    """Return the current node. Off cluster, exit with a hint what to use there instead."""
     info = get_cluster_info()
     if info is None:
         stop(f"{launcher} runs inside a trial; on your own machine use {locally}")
@@ -60,7 +60,7 @@ def this_node(launcher: str, locally: str, *, trials_only: bool = False) -> Node
 
 
 def node_of(info: ClusterInfo) -> Node:
-    """The node that an allocation's description speaks of."""
+    """Return the node described by a cluster info."""
     trial = info.trial if info.task_type == "TRIAL" else None
     return Node(
         addresses=tuple(info.container_addrs),
@@ -76,23 +76,23 @@ def node_of(info: ClusterInfo) -> Node:
 
 
 def ssh_port() -> int:
-    """Where the sshd of every node of this allocation listens."""
+    """Return the port on which sshd listens on every node of this allocation."""
     return int(os.environ.get("DTRAIN_SSH_PORT") or DEFAULT_SSH_PORT)
 
 
 def c10d_port() -> int:
-    """Where torch's store of this allocation listens."""
+    """Return the port of torch's store for this allocation."""
     return int(os.environ.get("C10D_PORT") or DEFAULT_C10D_PORT)
 
 
 def stop(message: str, code: int = 1) -> NoReturn:
-    """End the program with one line on stderr."""
+    """Exit with one line on stderr."""
     print(message, file=sys.stderr, flush=True)
     raise SystemExit(code)
 
 
 def missing(launcher: str, package: str, what: str, instead: str) -> NoReturn:
-    """End the program: the training environment lacks what the launcher starts."""
+    """Exit because the training environment lacks the program that the launcher starts."""
     stop(
         f"{launcher}: the training environment has no {package} ({what}, interpreter {sys.executable}).\n"
         f"Install it there{instead}."

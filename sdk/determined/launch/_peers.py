@@ -20,12 +20,12 @@ _GREETING = b"SSH-"
 
 
 def ssh_folder() -> Path:
-    """Where the keys and the sshd_config of an allocation lie."""
+    """Return the directory with an allocation's keys and sshd_config."""
     return Path(os.environ.get("DET_SSH_DIR") or SSH_FOLDER)
 
 
 def require_sshd(launcher: str, node: Node) -> str:
-    """The sshd program; ends the program where the nodes could not reach each other."""
+    """Return the path of sshd. Exits if the nodes could not reach each other."""
     program = shutil.which("sshd") or shutil.which("sshd", path="/usr/sbin:/usr/local/sbin")
     config = ssh_folder() / "sshd_config"
     if program is None or not config.exists():
@@ -38,13 +38,13 @@ def require_sshd(launcher: str, node: Node) -> str:
 
 
 def sshd_command(program: str, debug: bool) -> list[str]:
-    """What answers the chief on a node."""
+    """Return the sshd command that runs on a node for the chief to connect to."""
     more = ["-e"] if debug else []
     return [program, "-p", str(ssh_port()), "-f", str(ssh_folder() / "sshd_config"), "-D", *more]
 
 
 def wait_for_peers(addresses: Iterable[str], port: int, patience_s: float = PATIENCE_S) -> None:
-    """Return when every address answers as sshd does; ValueError naming one that did not in time."""
+    """Wait until every address answers like sshd. Raises ValueError naming one that did not in time."""
     deadline = time.monotonic() + patience_s
     for address in addresses:
         while not _greets(address, port, deadline):
@@ -65,7 +65,7 @@ def _greets(address: str, port: int, deadline: float) -> bool:
 
 
 def mark_as_daemon(node: Node) -> None:
-    """Tell the platform that this node serves the chief: its end is not waited for."""
+    """Tell the platform that this node only serves the chief, so the task does not wait for it to end."""
     request = urllib.request.Request(
         f"{node.master_url}/api/v1/allocations/{node.allocation_id}/resources/"
         f"{os.environ['DET_RESOURCES_ID']}/daemon",
@@ -81,7 +81,7 @@ def mark_as_daemon(node: Node) -> None:
 
 
 def serve_ssh(node: Node, program: str, server: list[str], environment: dict[str, str]) -> list[str]:
-    """The command of a node that is not the chief."""
+    """Return the command for a node that is not the chief."""
     mark_as_daemon(node)
     environment["DET_CHIEF_IP"] = node.addresses[0]
     return [*server, *sshd_command(program, node.debug)]

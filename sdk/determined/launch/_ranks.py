@@ -1,6 +1,6 @@
-"""Starts a rank from an interpreter that has its packages loaded, where the worker of the run offers one.
+"""Starts a rank from an interpreter with preloaded packages, if the run's worker offers one.
 
-The other side is `worker.warm.inside.ranks`.
+The server side is `worker.warm.inside.ranks`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ANSWER_S = 10.0
 
 
 class Rank:
-    """A process of somebody else's, with as much of `subprocess.Popen` as is needed."""
+    """A process started by another process, with the required part of `subprocess.Popen`'s interface."""
 
     def __init__(self, connection: socket.socket, pid: int) -> None:
         self._connection = connection
@@ -25,18 +25,18 @@ class Rank:
         self.pid = pid
 
     def poll(self) -> int | None:
-        """Its exit code as Popen reports it; None while it runs."""
+        """Return the exit code as in Popen, or None while it runs."""
         return self._hear(0.0)
 
     def wait(self) -> int:
-        """Its exit code, when it has ended."""
+        """Wait for the process and return its exit code."""
         while True:
             code = self._hear(None)
             if code is not None:
                 return code
 
     def send_signal(self, number: int) -> None:
-        """Send a signal, if it still runs."""
+        """Send a signal if the process is still running."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
@@ -49,13 +49,13 @@ class Rank:
                 return None
             except OSError:
                 message = b""
-            # Silence: who started it is gone, and with that the rank.
+            # No message: the process that started the rank is gone, and the rank with it.
             self._code = int(message) if message else -signal.SIGKILL
         return self._code
 
 
 def start(argv: Sequence[str], output: tuple[int, int]) -> Rank | None:
-    """Start a command; None where it is to be started as ever. Its environment is this process's."""
+    """Start a command with this process's environment. Returns None if it must be started the normal way."""
     address = os.environ.pop(ADDRESS, "")
     if not address:
         return None
@@ -73,7 +73,7 @@ def start(argv: Sequence[str], output: tuple[int, int]) -> Rank | None:
 def _asked(connection: socket.socket, address: str, argv: Sequence[str], output: tuple[int, int]) -> bytes:
     connection.settimeout(ANSWER_S)
     connection.connect(f"\0{address}")
-    # In a file: an environment may be larger than a message.
+    # Passed in a file, because an environment may exceed the message size limit.
     order = os.memfd_create("rank")
     try:
         request = {"argv": list(argv), "cwd": os.getcwd(), "env": dict(os.environ)}

@@ -1,4 +1,4 @@
-"""The commands around workers that are not children of the launcher: see `determined.exec.pid_server`."""
+"""Commands for workers that are not children of the launcher: see `determined.exec.pid_server`."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _LONGEST_SOCKET_PATH = 100
 
 
 def socket_path(node: Node) -> str:
-    """One for each node, since two nodes of an allocation may share a host."""
+    """Return the socket path of a node. It includes the rank, because two nodes may share a host."""
     name = f"pid_server-{node.allocation_id}-{node.rank}"
     path = Path(tempfile.gettempdir()) / name
     return str(path) if len(str(path)) < _LONGEST_SOCKET_PATH else str(Path("/tmp") / name)  # noqa: S108 - the shortest that there is
 
 
 def server(node: Node, *options: str) -> list[str]:
-    """What stands before the command that starts the workers of a node, `--` included."""
+    """Return the prefix of the command that starts a node's workers, including `--`."""
     return [*SERVER, *options, socket_path(node), str(node.processes), "--"]
 
 
 def worker(node: Node, rank_variables: str, script: list[str]) -> list[str]:
-    """What each worker runs."""
+    """Return the command that each worker runs."""
     return [*CLIENT, socket_path(node), "--", *WRAP_RANK, rank_variables, "--", *script]

@@ -1,4 +1,4 @@
-"""The launcher that chooses by the number of slots: `determined.launch.horovod --autohorovod`.
+"""Launcher that chooses by the number of slots, like `determined.launch.horovod --autohorovod`.
 
 python3 -m determined.launch.autohorovod (--trial MODULE:CLASS | SCRIPT...)
 """

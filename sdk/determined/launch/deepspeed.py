@@ -27,12 +27,12 @@ ENVIRONMENT_FILE = ".deepspeed_env"
 NOT_FOR_OTHERS = re.compile(
     r"BASH_FUNC_.*|OLDPWD$|HOSTNAME$|.*CUDA_VISIBLE_DEVICES|SLURM_PROCID$|DET_SLOT_IDS$|DET_AGENT_ID$"
 )
-"""Variables that speak of one node; matched from the start of the name."""
+"""Variables specific to one node, matched from the start of the name."""
 Version = tuple[int, ...]
 
 
 def parse_args(args: Sequence[str]) -> list[str]:
-    """The script's command."""
+    """Return the script's command."""
     return _split(args)[1]
 
 
@@ -50,7 +50,7 @@ def _split(args: Sequence[str]) -> tuple[list[str], list[str]]:
 def deepspeed_command(
     node: Node, overrides: Sequence[str], script: Sequence[str], version: Version, hostfile: Path | None
 ) -> list[str]:
-    """What the chief node runs."""
+    """Return the command that the chief node runs."""
     options = ("--on-fail", "SIGTERM", "--on-exit", "SIGTERM", "--grace-period", "5", "--signal-children")
     return [
         *_supervised.server(node, *options),
@@ -67,14 +67,14 @@ def deepspeed_command(
 
 
 def _count(node: Node, hostfile: Path | None) -> list[str]:
-    """How many processes, where DeepSpeed cannot see it: it counts the GPUs of the machine."""
+    """Return the process count option if DeepSpeed would otherwise count all GPUs of the machine."""
     if hostfile is not None or os.environ.get("CUDA_VISIBLE_DEVICES"):
         return []
     return ["--num_gpus", str(node.processes)]
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the script on all slots of the allocation; DeepSpeed's exit code."""
+    """Run the script on all slots of the allocation. Returns DeepSpeed's exit code."""
     overrides, script = _split(sys.argv[1:] if args is None else args)
     node = this_node(NAME, "deepspeed", trials_only=True)
     version = _version()
@@ -126,14 +126,14 @@ def _over_ssh(
 
 
 def environment_file(environment: Mapping[str, str], version: Version) -> str:
-    """What DeepSpeed carries to the other nodes: what does not speak of this one."""
+    """Return the environment that DeepSpeed sends to the other nodes, without node-specific variables."""
     quoted = shlex.quote if version >= (0, 6, 2) else str
     exported = {name: value for name, value in environment.items() if not NOT_FOR_OTHERS.match(name)}
     return "".join(f"{name}={quoted(value)}\n" for name, value in exported.items())
 
 
 def _hostfile(node: Node) -> Path:
-    """All nodes and their slots; written once by whichever node of a host comes first."""
+    """Write the list of nodes and slots. If nodes share a host, the first one writes it."""
     path = Path(tempfile.gettempdir()) / f"hostfile-{node.allocation_id}.txt"
     with path.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -150,7 +150,7 @@ def _version() -> Version:
         missing(NAME, "DeepSpeed", "no such package", f" (pip install deepspeed), {TORCH}")
     version_match = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
     if version_match is None:
-        stop(f"{NAME}: the version of deepspeed cannot be understood: {version!r}")
+        stop(f"{NAME}: unrecognized version of deepspeed: {version!r}")
     return tuple(int(part) for part in version_match.groups())
 
 

@@ -2,7 +2,8 @@
 
     python3 -m determined.launch.horovod [[OVERRIDES...] --] (--trial MODULE:CLASS | SCRIPT...)
 
-With `--autohorovod`, a trial of one slot runs without Horovod, and one of more under torch's launcher.
+With `--autohorovod`, a trial with one slot runs without Horovod, and one with more runs under torch's
+launcher.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ TORCH = 'or use "python3 -m determined.launch.torch_distributed" (PyTorch needs 
 
 
 def parse_args(args: Sequence[str]) -> tuple[list[str], list[str], bool]:
-    """The options for horovodrun, the script's command, and whether Horovod is only for many slots."""
+    """Return the horovodrun options, the script's command, and whether `--autohorovod` is set."""
     overrides, rest = _grammar.cut(args)
     options = _grammar.command(rest, USAGE, autohorovod=True)
     return overrides, options.script, options.autohorovod
 
 
 def horovodrun_command(node: Node, overrides: Sequence[str], script: Sequence[str]) -> list[str]:
-    """What the chief node runs."""
+    """Return the command that the chief node runs."""
     hosts = [f"localhost:{node.slot_counts[0]}"] + [
         f"{address}:{slots}" for address, slots in zip(node.addresses[1:], node.slot_counts[1:], strict=True)
     ]
@@ -61,7 +62,7 @@ def _tuning(optimizations: dict[str, Any]) -> list[str]:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the script on all slots of the allocation; horovodrun's exit code."""
+    """Run the script on all slots of the allocation. Returns horovodrun's exit code."""
     overrides, script, auto = parse_args(sys.argv[1:] if args is None else args)
     node = this_node(NAME, "horovodrun", trials_only=True)
     if auto:
@@ -83,7 +84,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def autohorovod(node: Node, script: list[str]) -> int:
-    """One slot needs no launcher; more get torch's."""
+    """Run without a launcher on one slot, and with torch's launcher on several."""
     if node.alone and node.slots <= 1:
         return _child.run(script)
     return torch_distributed.main(["--", *script] if "--" in script else script)

@@ -2,8 +2,8 @@
 
     python3 -m determined.launch.torch_distributed [[OVERRIDES...] --] (--trial MODULE:CLASS | SCRIPT...)
 
-OVERRIDES are options of torchrun and win over those given here. SCRIPT is a command, such as
-`python3 train.py`. The process group is for the script to make.
+OVERRIDES are torchrun options and take precedence over those set here. SCRIPT is a command, such as
+`python3 train.py`. The script must create the process group itself.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ USAGE = f"usage: python3 -m {NAME} [[OVERRIDES...] --] (--trial MODULE:CLASS | S
 
 
 def parse_args(args: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The options for torchrun, and the script's command."""
+    """Return the torchrun options and the script's command."""
     overrides, rest = _grammar.cut(args)
     return overrides, _grammar.command(rest, USAGE).script
 
 
 def torchrun_args(node: Node, overrides: Sequence[str], script: Sequence[str]) -> list[str]:
-    """What torchrun is called with on a node."""
-    # Torch fills in `${local_rank}` and takes `$$` for an escaped dollar; scripts shall get what was written.
+    """Return the torchrun arguments for a node."""
+    # Torch expands `${local_rank}` and unescapes `$$`; the script must get its arguments unchanged.
     address = "localhost" if node.alone else node.addresses[0]
     return [
         "--nnodes", str(len(node.addresses)),
@@ -46,7 +46,7 @@ def torchrun_args(node: Node, overrides: Sequence[str], script: Sequence[str]) -
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the script on this node's slots; 0 when all processes ended so."""
+    """Run the script on this node's slots. Returns 0 if all processes returned 0."""
     overrides, script = parse_args(sys.argv[1:] if args is None else args)
     node = this_node(NAME, "torchrun")
     if importlib.util.find_spec("torch") is None:
@@ -57,7 +57,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _launch(args: list[str]) -> int:
-    # By name: to answer -h and to refuse arguments, torch is not needed.
+    # Imported by name, because -h and argument errors do not need torch.
     run: Any = importlib.import_module("torch.distributed.run")
     elastic: Any = importlib.import_module("torch.distributed.elastic.multiprocessing")
     errors: Any = importlib.import_module("torch.distributed.elastic.multiprocessing.errors")

@@ -1,9 +1,9 @@
-"""Puts the rank of a process before every line that it prints (launchers spec, section 8).
+"""Prefixes every line a process prints with its rank (launchers spec, section 8).
 
     python3 -m determined.launch.wrap_rank [--no-redirect-stdio] RANK [--] CMD [ARG...]
 
-RANK is a number, or the names of variables of which the first that is set counts, separated by commas.
-Lines reach the output whole and at once, so those of different ranks do not mix.
+RANK is a number, or a comma-separated list of variables of which the first one set is used. Lines are written
+whole and immediately, so those of different ranks do not mix.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _absent.explain_in(__name__)
 
 USAGE = "usage: wrap_rank [--no-redirect-stdio] RANK [--] CMD [ARG...]"
 NODE_STREAMS = Path("/run/determined/train/logs")
-"""In a container: links to the output of the node's first process, which mpirun and ssh do not carry away."""
+"""In a container: links to the output of the node's first process, which mpirun and ssh do not forward."""
 SILENCE_S = 1.0
-"""An unfinished line, such as a question, is passed on after so long."""
+"""Seconds after which an unfinished line, such as a prompt, is passed on."""
 STRAGGLERS_S = 2.0
-"""A process left over may hold the pipe open; so long is waited for it."""
+"""Seconds to wait for leftover processes that may hold the pipe open."""
 LONGEST_LINE = 1 << 20
-"""What is longer is passed on in pieces."""
+"""Longer lines are passed on in pieces."""
 _CHUNK = 1 << 16
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the command; its exit code."""
+    """Run the command. Returns its exit code."""
     words = list(sys.argv[1:] if args is None else args)
     redirect = True
     while words and words[0] in ("--no-redirect-stdio", *_grammar.HELP):
@@ -51,7 +51,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def rank_of(argument: str, environment: Mapping[str, str]) -> int:
-    """The rank that an argument means; ends the program if none."""
+    """Return the rank an argument stands for. Exits if there is none."""
     if argument.isdigit():
         return int(argument)
     names = argument.split(",")
@@ -64,7 +64,7 @@ def rank_of(argument: str, environment: Mapping[str, str]) -> int:
 
 
 class _Stream:
-    """One of the two outputs of a command."""
+    """One of the two output streams of a command."""
 
     def __init__(self, source: IO[bytes], target: int, prefix: bytes) -> None:
         self.source = source
@@ -73,7 +73,7 @@ class _Stream:
         self._rest = b""
 
     def read(self) -> bool:
-        """Pass on what is whole of what has come; False at the end."""
+        """Pass on the complete lines received. Returns False at the end of the stream."""
         data = os.read(self.source.fileno(), _CHUNK)
         lines = (self._rest + data).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
         self._rest = lines.pop()
@@ -83,7 +83,7 @@ class _Stream:
         return bool(data)
 
     def finish(self) -> None:
-        """Pass on part of a line as a line."""
+        """Pass on a partial line as a line."""
         if self._rest:
             self._write([self._rest])
             self._rest = b""
@@ -95,7 +95,7 @@ class _Stream:
 
 
 def relay(rank: int, command: Sequence[str], redirect: bool = True) -> int:
-    """Run a command, its output prefixed; its exit code."""
+    """Run a command with its output prefixed. Returns its exit code."""
     targets = _targets(redirect)
     pipes = [os.pipe(), os.pipe()]
     output = pipes[0][1], pipes[1][1]

@@ -1,1 +1,1 @@
-"""The launchers under a name that one published guide spells so; use `determined.launch`."""
+"""The launchers under a spelling that one published guide uses. Prefer `determined.launch`."""

@@ -1,4 +1,4 @@
-"""Where checkpoints lie: directories and object stores behind one interface."""
+"""Checkpoint storage: directories and object stores behind one interface."""
 
 from determined.storage.base import CloudStorageManager, StorageManager
 from determined.storage.build import build, from_string, validate_config, validate_manager

@@ -1,4 +1,4 @@
-"""What every checkpoint storage can do (core API spec, section 7.3)."""
+"""The interface of checkpoint storage (core API spec, section 7.3)."""
 
 import abc
 import contextlib
@@ -18,19 +18,19 @@ EVERYTHING = ["**/*"]
 
 
 class StorageManager(abc.ABC):
-    """Hold trees of files, each under its own storage id.
+    """Stores file trees, each under its own storage id.
 
-    Implementations raise `CheckpointNotFound` for an unknown id, ValueError for an id that leads
-    outside the storage, and an OSError whose text names the place when the storage refuses.
-    Nothing is kept between calls, so one object serves several threads.
+    Implementations raise `CheckpointNotFound` for an unknown id, ValueError for an id that leads outside the
+    storage, and OSError naming the location if the storage refuses. No state is kept between calls, so
+    several threads may share one object.
     """
 
     TYPE = ""
-    """As `type` in a configuration."""
+    """Value of `type` in a configuration."""
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], container_path: str | None = None) -> "StorageManager":
-        """The storage of a configuration without its `type`, which is that of the class."""
+        """Create the storage from a configuration without `type`, which the class determines."""
         from determined.storage.build import build
 
         return build({**config, "type": cls.TYPE}, container_path)
@@ -47,7 +47,7 @@ class StorageManager(abc.ABC):
     ) -> None:
         """Copy the directory `src`, or only the names in `paths`, to the id `dst`.
 
-        `checksums` belong to files that are stored once; without them for what is stored again and again.
+        Use `checksums` for files that are stored once, and disable it for files that are stored repeatedly.
         """
 
     @abc.abstractmethod
@@ -59,45 +59,45 @@ class StorageManager(abc.ABC):
         *,
         progress: Progress | None = None,
     ) -> None:
-        """Copy the id `src`, or what the selector wants of it, into the directory `dst`.
+        """Copy the id `src`, or the files the selector chooses, to the directory `dst`.
 
-        Nothing wanted: `dst` is not created. A file has its name only when it is whole. After a failure the
-        same call goes on where it broke off, as far as the storage can.
+        If nothing is selected, `dst` is not created. A file gets its name only when it is complete. After a
+        failure, the same call resumes where it stopped, as far as the storage supports that.
         """
 
     @abc.abstractmethod
     def list_resources(self, src: str) -> Resources:
-        """Return names and sizes (bytes) of everything under the id `src`."""
+        """Return the names and sizes (in bytes) of everything under the id `src`."""
 
     @abc.abstractmethod
     def delete(self, tgt: str, globs: Iterable[str]) -> Resources:
-        """Delete what the globs mean and return what is left; an unknown id is `{}`, not an error."""
+        """Delete the files matching the globs and return what is left. An unknown id returns `{}`."""
 
     @abc.abstractmethod
     def restore_path(
         self, src: str, selector: Selector | None = None
     ) -> AbstractContextManager[pathlib.Path]:
-        """Give a directory that holds the id `src` while the `with` lasts; treat it as read-only."""
+        """Yield a directory with the contents of the id `src`. Treat it as read-only."""
 
     @abc.abstractmethod
     def store_path_is_direct_access(self) -> bool:
-        """Say whether stored files can be opened in place, without a copy."""
+        """Return whether stored files can be opened in place, without copying."""
 
     @abc.abstractmethod
     def pre_store_path(self, dst: str) -> pathlib.Path:
-        """Make a fresh directory to write the content of the id `dst` into."""
+        """Create a new directory for writing the content of the id `dst`."""
 
     @abc.abstractmethod
     def post_store_path(self, src: pathlib.Path, dst: str, paths: Iterable[str] | None = None) -> None:
-        """Move what was written into `src`, from `pre_store_path`, to its place; `src` may vanish."""
+        """Move the content of `src`, from `pre_store_path`, to its place. `src` may be removed."""
 
     @abc.abstractmethod
     def discard(self, src: pathlib.Path, dst: str) -> None:
-        """Remove what an abandoned store left, in `src` and under the id `dst`; never raises."""
+        """Remove the remains of an abandoned store, in `src` and under the id `dst`. Never raises."""
 
     @contextlib.contextmanager
     def store_path(self, dst: str) -> Iterator[pathlib.Path]:
-        """Give a directory whose content becomes the id `dst`; an exception inside leaves nothing."""
+        """Yield a directory whose contents become the id `dst`. An exception inside leaves nothing behind."""
         path = self.pre_store_path(dst)
         try:
             yield path
@@ -107,7 +107,7 @@ class StorageManager(abc.ABC):
             raise
 
     def delete_quietly(self, dst: str) -> None:
-        """Remove whatever is under the id `dst`; a failure is only logged."""
+        """Remove everything under the id `dst`. Failures are only logged."""
         try:
             self.delete(dst, EVERYTHING)
         except Exception as e:
@@ -119,4 +119,4 @@ class StorageManager(abc.ABC):
 
 
 class CloudStorageManager(StorageManager):
-    """One whose files lie behind a network, and are fetched before they can be opened."""
+    """Storage accessed over a network. Files must be downloaded before they can be opened."""

@@ -1,4 +1,4 @@
-"""From a configuration or a string to a storage."""
+"""Creates a storage from a configuration or a string."""
 
 import os
 import pathlib
@@ -16,10 +16,10 @@ from determined.storage.s3 import S3StorageManager
 
 
 def shared_fs_path(host_path: str, storage_path: str | None, container_path: str | None = None) -> str:
-    """Return the absolute directory of a shared_fs storage as this process sees it.
+    """Return the absolute directory of a shared_fs storage, as this process sees it.
 
-    `storage_path` is relative to `host_path` or absolute inside it, else ValueError. With a
-    `container_path` that takes the place of `host_path`; a process without container passes None.
+    `storage_path` is relative to `host_path` or an absolute path inside it; otherwise ValueError is raised.
+    If given, `container_path` replaces `host_path`. Processes outside a container pass None.
     """
     if not posixpath.isabs(host_path):
         raise ValueError(f"checkpoint_storage.host_path must be an absolute path, not {host_path!r}")
@@ -75,7 +75,7 @@ _BUILDERS: dict[str, Callable[..., StorageManager]] = {
 
 
 def build(config: Mapping[str, Any], container_path: str | None = None) -> StorageManager:
-    """Return the storage that the `checkpoint_storage` part of a configuration describes.
+    """Return the storage described by the `checkpoint_storage` section of a configuration.
 
     ValueError for a missing or non-string type and for impossible paths, TypeError for an unknown
     type, for wrong keys, or for what is no mapping. `save_*` keys concern retention and are dropped.
@@ -126,7 +126,7 @@ def from_string(shortcut: str) -> StorageManager:
 
 
 def validate_manager(manager: StorageManager) -> None:
-    """Write, read and delete a small file; an exception tells what the storage refuses."""
+    """Write, read and delete a small file. An exception says what the storage refuses."""
     storage_id, name, text = str(uuid.uuid4()), "validation", "can be written and read"
     with tempfile.TemporaryDirectory() as scratch:
         sent, back = pathlib.Path(scratch, "sent"), pathlib.Path(scratch, "back")
@@ -136,11 +136,11 @@ def validate_manager(manager: StorageManager) -> None:
             manager.upload(sent, storage_id)
             manager.download(storage_id, back)
             if (back / name).read_text() != text:
-                raise OSError(f"{manager!r} gave back something else than what was written")
+                raise OSError(f"{manager!r} returned different data than was written")
         finally:
             manager.delete_quietly(storage_id)
 
 
 def validate_config(config: Mapping[str, Any], container_path: str | None = None) -> None:
-    """Build the storage of a configuration and check it as `validate_manager` does."""
+    """Build the storage of a configuration and check it like `validate_manager`."""
     validate_manager(build(config, container_path))

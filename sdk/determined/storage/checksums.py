@@ -1,7 +1,7 @@
-"""Checksums of the blocks of a checkpoint's files, kept beside it in an object store.
+"""Block checksums of a checkpoint's files, kept next to it in an object store.
 
-A block is one part of an upload, so checksums cost no second look at the data, and a download can tell
-which of its ranges are good. CRC-32 finds accidents, 18 GB/s; it is no signature.
+A block is one part of an upload, so computing checksums needs no extra pass over the data, and a download can
+tell which of its ranges are intact. CRC-32 (at 18 GB/s) detects accidental damage; it is not a signature.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from determined.storage.progress import Meter
 try:
     from isal.isal_zlib import crc32
 except ImportError:
-    # The same sums, an eighth as fast.
+    # Computes the same sums at an eighth of the speed.
     from zlib import crc32
 
 __all__ = ["Blocks", "SummedReader", "crc32", "decode", "encode", "good_blocks"]
@@ -26,22 +26,22 @@ class Blocks(msgspec.Struct, frozen=True, array_like=True):
     """Checksums of one file."""
 
     size: int
-    """Bytes of the file."""
+    """Size of the file in bytes."""
     block_size: int
     crcs: list[int]
-    """Of each block in order, the last one being shorter."""
+    """Checksum of each block, in order. The last block may be shorter."""
 
     def fit(self, size: int) -> bool:
-        """Say whether these are checksums of a file of this many bytes."""
+        """Return whether the checksums are for a file of this size."""
         return self.size == size and self.block_size > 0 and len(self.crcs) == -(-size // self.block_size)
 
     def expected(self, offset: int) -> int:
-        """Return the checksum of the block that begins at `offset`."""
+        """Return the checksum of the block that starts at `offset`."""
         return self.crcs[offset // self.block_size]
 
 
 class SummedReader:
-    """A file that is read front to back once, block by block, and leaves its checksums."""
+    """Reads a file once from start to end, block by block, and computes its checksums."""
 
     def __init__(self, file: BinaryIO, size: int, block_size: int, meter: Meter) -> None:
         self._file = file
@@ -52,7 +52,10 @@ class SummedReader:
         self._position = 0
 
     def read(self, size_bytes: int = -1) -> bytes:
-        """Return the next bytes; never more than what is left of the block. OSError if it ends early."""
+        """Return the next bytes, at most up to the end of the block.
+
+        Raises OSError if the file ends early.
+        """
         left = self._block_size - self._position % self._block_size
         data = self._file.read(left if size_bytes < 0 else min(left, size_bytes))
         if not data:
@@ -70,12 +73,12 @@ class SummedReader:
         return data
 
     def blocks(self) -> Blocks:
-        """Return the checksums of what was read."""
+        """Return the checksums of the data read."""
         return Blocks(self._size, self._block_size, self._crcs)
 
 
 def good_blocks(file: BinaryIO, blocks: Blocks) -> set[int]:
-    """Return the offsets of the blocks that a file on disk, open at its beginning, already holds."""
+    """Return the offsets of the blocks that a file on disk, open at its start, already contains."""
     buffer = memoryview(bytearray(min(_CHUNK_BYTES, blocks.block_size)))
     return {
         offset
@@ -93,10 +96,10 @@ def _has_block(file: BinaryIO, length: int, expected: int, buffer: memoryview) -
 
 
 def encode(files: Mapping[str, Blocks]) -> bytes:
-    """Return the content of an object that keeps the checksums of one upload."""
+    """Encode the checksums of one upload as the content of an object."""
     return msgspec.json.encode(files)
 
 
 def decode(content: bytes) -> dict[str, Blocks]:
-    """Return the checksums of one upload, by file; ValueError if this is something else."""
+    """Decode the checksums of one upload, by file. Raises ValueError for other content."""
     return msgspec.json.decode(content, type=dict[str, Blocks])

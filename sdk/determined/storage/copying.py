@@ -1,4 +1,4 @@
-"""Copies of files between directories: in the kernel where it can, whole or not at all."""
+"""Atomic file copies between directories, done by the kernel if possible."""
 
 import errno
 import os
@@ -19,7 +19,7 @@ _NOT_IN_THE_KERNEL = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP,
 
 
 def copy_tree(src: pathlib.Path, dst: pathlib.Path, names: Resources, meter: Meter) -> None:
-    """Copy `names` of `src` into `dst`, with their times of modification."""
+    """Copy `names` from `src` to `dst`, preserving modification times."""
     dst.mkdir(parents=True, exist_ok=True)
     directories = sorted(name for name in names if name.endswith("/"))
     files = sorted(names.keys() - set(directories))
@@ -35,7 +35,7 @@ def copy_tree(src: pathlib.Path, dst: pathlib.Path, names: Resources, meter: Met
 
 
 def copy_file(src: pathlib.Path, dst: pathlib.Path, arriving: pathlib.Path, meter: Meter) -> None:
-    """Copy one file by way of `arriving`; until it is whole nothing has its name."""
+    """Copy one file via `arriving`. The final name appears only once the file is complete."""
     try:
         with open(src, "rb", buffering=0) as source:
             target = PartialFile(dst, arriving)
@@ -58,7 +58,7 @@ def _copy(source: int, target: PartialFile, meter: Meter) -> None:
     status = os.fstat(source)
     os.utime(target.fd, ns=(status.st_atime_ns, status.st_mtime_ns))
     target.finish()
-    # Only now: who waits for this copy has to be able to open it.
+    # Set the mode last: a process waiting for this copy must be able to open it.
     os.fchmod(target.fd, stat.S_IMODE(status.st_mode))
 
 
@@ -75,7 +75,7 @@ def _copy_bytes(source: int, target: PartialFile, meter: Meter) -> None:
             break
         copied += moved
         meter.add(moved)
-    # What the kernel did not take: all, nothing, or files whose size it does not know.
+    # Copy what the kernel did not: everything, nothing, or the rest of files whose size it does not know.
     while chunk := os.pread(source, _CHUNK_BYTES, copied):
         target.write(memoryview(chunk), copied)
         copied += len(chunk)

@@ -1,4 +1,4 @@
-"""Checkpoints in a directory that every host of the job sees under the same path."""
+"""Checkpoints in a directory that every host of the job mounts at the same path."""
 
 import contextlib
 import logging
@@ -35,7 +35,7 @@ def _naming_the_place(base: pathlib.Path) -> Iterator[None]:
 
 
 def _remove(root: pathlib.Path, names: Resources) -> None:
-    # Deepest first, so that a directory is empty when its turn comes.
+    # Deepest first, so that directories are empty when they are removed.
     for folder, folders, files, held in os.fwalk(root, topdown=False):
         prefix = "" if folder == str(root) else os.path.relpath(folder, root) + "/"
         for name in files:
@@ -49,14 +49,14 @@ def _remove(root: pathlib.Path, names: Resources) -> None:
 
 
 def _remove_tree(path: pathlib.Path) -> None:
-    # Several ranks may give up the same checkpoint at once.
+    # Several ranks may discard the same checkpoint at the same time.
     while path.is_dir():
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(path)
 
 
 class SharedFSStorageManager(StorageManager):
-    """Keep each checkpoint as a directory below `base_path`; stored files are opened in place."""
+    """Stores each checkpoint as a directory below `base_path`. Stored files can be opened in place."""
 
     TYPE = "shared_fs"
 
@@ -68,7 +68,7 @@ class SharedFSStorageManager(StorageManager):
 
     @property
     def base_path(self) -> pathlib.Path:
-        """The directory that holds one for each id."""
+        """The directory with one subdirectory per id."""
         return self._base
 
     def _existing(self, src: str) -> pathlib.Path:
@@ -113,7 +113,7 @@ class SharedFSStorageManager(StorageManager):
     def delete(self, tgt: str, globs: Iterable[str]) -> Resources:
         path = local_path(self._base, tgt)
         if path.is_symlink():
-            raise ValueError(f"{path} is a link: what it leads to is not deleted, delete it by hand")
+            raise ValueError(f"{path} is a symbolic link, and its target is not deleted: delete it by hand")
         if not path.is_dir():
             return {}
         with _naming_the_place(self._base):
@@ -121,7 +121,7 @@ class SharedFSStorageManager(StorageManager):
             if patterns == ["**/*"]:
                 _remove_tree(path)
                 return {}
-            # A link goes, and never what it leads to.
+            # Links are removed, but never their targets.
             matched, left = _globs.split(list_directory(path, links=True), patterns)
             _remove(path, matched)
             if not left:
@@ -149,7 +149,7 @@ class SharedFSStorageManager(StorageManager):
         return path
 
     def post_store_path(self, src: pathlib.Path, dst: str, paths: Iterable[str] | None = None) -> None:
-        """Nothing to do: the files were written in their place."""
+        """Do nothing: the files were written in place."""
 
     def discard(self, src: pathlib.Path, dst: str) -> None:
         self.delete_quietly(dst)

@@ -1,4 +1,4 @@
-"""Whether a disk has room for a checkpoint, asked before the first byte is written."""
+"""Checks whether a disk has room for a checkpoint, before the first byte is written."""
 
 import errno
 import os
@@ -6,14 +6,14 @@ import pathlib
 
 KEPT_BYTES = 1 << 30
 KEPT_PART = 40
-"""One in so many bytes of a disk stays free, at most `KEPT_BYTES`: others report and log on it."""
+"""This fraction (1/n) of a disk stays free, at most `KEPT_BYTES`, because other programs write to it too."""
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def check_room(folder: pathlib.Path, size_bytes: int) -> None:
-    """Raise OSError (no space) when a disk would have too little left; half a checkpoint is worse than none.
+    """Raise OSError (ENOSPC) if too little space would remain. Half a checkpoint is worse than none.
 
-    `folder` need not be there yet.
+    `folder` need not exist yet.
     """
     place = folder
     while not place.exists() and place != place.parent:
@@ -21,7 +21,7 @@ def check_room(folder: pathlib.Path, size_bytes: int) -> None:
     try:
         usage = os.statvfs(place)
     except OSError:
-        # Whoever writes there says what is wrong.
+        # A later write will report the error.
         return
     free, reserved = usage.f_bavail * usage.f_frsize, usage.f_blocks * usage.f_frsize // KEPT_PART
     reserved = min(reserved, KEPT_BYTES)
@@ -31,7 +31,7 @@ def check_room(folder: pathlib.Path, size_bytes: int) -> None:
     raise OSError(
         errno.ENOSPC,
         f"the checkpoint is not stored: {wanted}{_in_words(free)} are free at {folder}, and "
-        f"{_in_words(reserved)} of these are kept for what runs; "
+        f"{_in_words(reserved)} of these are reserved for running programs; "
         f"make room for {_in_words(size_bytes + reserved - free)} more there",
     )
 

@@ -1,4 +1,4 @@
-"""Which files of a checkpoint a list of globs means (core API spec, section 7.3)."""
+"""Matches the files of a checkpoint against globs (core API spec, section 7.3)."""
 
 import logging
 import posixpath
@@ -30,15 +30,15 @@ def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
 
 
 def _is_meant(name: str, patterns: list[list[str]]) -> bool:
-    # A directory takes its contents along, so every prefix of the path counts.
+    # A matching directory includes its contents, so every prefix of the path counts.
     parts = name.rstrip("/").split("/")
     return any(_fits(parts[:n], pattern) for n in range(1, len(parts) + 1) for pattern in patterns)
 
 
 def split(resources: Resources, globs: Iterable[str]) -> tuple[Resources, Resources]:
-    """Return (meant, left). `**/` is any depth; a matching directory takes its contents along.
+    """Return (matched, left). `**/` matches any depth. A matching directory includes its contents.
 
-    Globs that lead outside are ignored with a warning.
+    Globs that lead outside the checkpoint are ignored with a warning.
     """
     patterns = _segments(globs)
     matched = {name: size for name, size in resources.items() if _is_meant(name, patterns)}

@@ -1,6 +1,7 @@
-"""Names and sizes of the files of a checkpoint, independent of where they lie.
+"""Names and sizes of a checkpoint's files, independent of the storage.
 
-A name is a relative path with `/`; a directory ends in `/` and has size 0 (core API spec, section 7).
+A name is a relative path with `/` separators. A directory's name ends in `/` and its size is 0 (core API
+spec, section 7).
 """
 
 import os
@@ -13,11 +14,12 @@ Selector = Callable[[str], bool]
 
 
 def list_directory(root: "str | os.PathLike[str]", *, links: bool = False) -> Resources:
-    """Return every file and directory below `root`; symbolic links are followed, but never in a circle.
+    """Return every file and directory below `root`. Symbolic links are followed, but never in a cycle.
 
-    With `links` they are not followed: each is listed as a file.
+    With `links` they are not followed; each is listed as a file.
 
-    ValueError for what a checkpoint cannot hold: such circles, named pipes and the like, names not in UTF-8.
+    Raises ValueError for entries that a checkpoint cannot hold: link cycles, special files such as named
+    pipes, and names that are not UTF-8.
     """
     resources: Resources = {}
     _walk(os.fspath(root), "", frozenset(), resources, links)
@@ -55,26 +57,26 @@ def _check_name(path: str) -> None:
 
 
 def parents(name: str) -> list[str]:
-    """Return the directories above a name, outermost first: `a/b/c` -> `["a/", "a/b/"]`."""
+    """Return the parent directories of a name, outermost first: `a/b/c` -> `["a/", "a/b/"]`."""
     parts = name.rstrip("/").split("/")[:-1]
     return ["/".join(parts[: n + 1]) + "/" for n in range(len(parts))]
 
 
 def with_parents(resources: Resources) -> Resources:
-    """Add the directories that the names imply, in sorted order."""
+    """Add the directories that the names imply. The result is sorted."""
     implied = {parent: 0 for name in resources for parent in parents(name)}
     return dict(sorted({**implied, **resources}.items()))
 
 
 def choose(resources: Resources, selector: Selector | None) -> Resources:
-    """Return what the selector wants, together with the directories above it."""
+    """Return the entries the selector accepts, together with their parent directories."""
     if selector is None:
         return resources
     return with_parents({name: size for name, size in resources.items() if selector(name)})
 
 
 def only(resources: Resources, names: Iterable[str] | None) -> Resources:
-    """Return the part of `resources` that `names` lists; None is everything."""
+    """Return the entries of `resources` listed in `names`, or all if it is None."""
     if names is None:
         return resources
     wanted = set(names)
@@ -82,7 +84,7 @@ def only(resources: Resources, names: Iterable[str] | None) -> Resources:
 
 
 def inside(name: str) -> str:
-    """Return a storage id or relative path in normal form; ValueError if it is empty or leads outside."""
+    """Normalize a storage id or relative path. Raises ValueError if it is empty or leads outside."""
     normal = posixpath.normpath(name) if name else "."
     if normal == "." or normal.startswith(("/", "../")) or normal == "..":
         raise ValueError(f"{name!r} is not a name inside the checkpoint storage")
@@ -90,12 +92,12 @@ def inside(name: str) -> str:
 
 
 def local_path(root: "str | os.PathLike[str]", name: str) -> pathlib.Path:
-    """Return where a name lies below `root`; ValueError if the name leads outside."""
+    """Return the path of a name below `root`. Raises ValueError if the name leads outside."""
     return pathlib.Path(root) / inside(name)
 
 
 def stamps(root: "str | os.PathLike[str]", names: Iterable[str]) -> dict[str, tuple[int, int]]:
-    """Return (size, time of modification in ns) of files below `root`, which tell whether one has changed."""
+    """Return (size, modification time in ns) of files below `root`, for detecting changes."""
     times = {}
     for name in names:
         if not name.endswith("/"):

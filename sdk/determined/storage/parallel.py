@@ -1,4 +1,4 @@
-"""A few threads that work through many small jobs."""
+"""Runs many small jobs in a few threads."""
 
 import threading
 from collections.abc import Callable, Iterable
@@ -7,10 +7,10 @@ Job = Callable[[], object]
 
 
 def run_all(jobs: Iterable[Job], threads: int) -> None:
-    """Run all jobs; a failure is raised when those under way are over, and no other is begun.
+    """Run all jobs. After a failure no new job starts; the error is raised once the running jobs have ended.
 
-    Plain threads, not an executor: that refuses work when the interpreter is ending, while a checkpoint may
-    still be on its way.
+    Uses plain threads, because an executor refuses work while the interpreter is exiting, and a checkpoint
+    may still be uploading then.
     """
     waiting, lock = iter(jobs), threading.Lock()
     failures: list[BaseException] = []

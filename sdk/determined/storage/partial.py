@@ -1,4 +1,4 @@
-"""Files that are still arriving: under another name until they are whole, and written by one at a time."""
+"""Partially transferred files: kept under a temporary name and written by one process at a time."""
 
 import errno
 import hashlib
@@ -19,9 +19,9 @@ _NO_LOCKS_HERE = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 
 
 def partial_name(name: str, taken: Container[str] = ()) -> str:
-    """Return under which name the bytes of a file lie until all have arrived, beside the file.
+    """Return the temporary name of a file, in the same directory, used until all of its bytes have arrived.
 
-    `taken` has the names of all files that arrive at the same time.
+    `taken` contains the names of all files in the same transfer.
     """
     folder, slash, last = name.rpartition("/")
     hidden = f".{last}.partial"
@@ -33,14 +33,17 @@ def partial_name(name: str, taken: Container[str] = ()) -> str:
 
 
 class PartialFile:
-    """A file that is arriving. Another process that brings it to the same place waits until this is over."""
+    """A file being transferred.
+
+    Another process that transfers it to the same path waits until this is done.
+    """
 
     def __init__(self, path: pathlib.Path, arriving: pathlib.Path) -> None:
-        """Open `arriving` with what an earlier transfer left in it; it is to become `path`."""
+        """Open `arriving`, including data from an earlier transfer. When complete it is renamed to `path`."""
         self._path = path
         self._arriving = arriving
         self.waited = False
-        """Whether somebody else has been bringing it just now."""
+        """Whether another process was transferring the file when it was opened."""
         self.fd, self._status = self._open()
 
     def _open(self) -> tuple[int, os.stat_result]:
@@ -54,7 +57,7 @@ class PartialFile:
             except BaseException:
                 os.close(fd)
                 raise
-            # Whoever had it before has given it its name, or thrown it away.
+            # The previous owner has renamed or deleted the file in the meantime.
             os.close(fd)
 
     def _lock(self, fd: int) -> None:
@@ -77,20 +80,20 @@ class PartialFile:
             return False
 
     def begun(self) -> bool:
-        """Say whether an earlier transfer has left anything."""
+        """Return whether an earlier transfer has left any data."""
         return self._status.st_size > 0
 
     def is_empty(self) -> bool:
-        """Say whether nothing has arrived."""
+        """Return whether no data has arrived."""
         return os.fstat(self.fd).st_size == 0
 
     def cut(self, size_bytes: int) -> None:
-        """Throw away what an earlier transfer left behind so many bytes."""
+        """Truncate data from an earlier transfer to this size."""
         if self._status.st_size > size_bytes:
             os.ftruncate(self.fd, size_bytes)
 
     def write(self, data: memoryview, offset: int) -> None:
-        """Put bytes to their place."""
+        """Write bytes at an offset."""
         try:
             while data:
                 written = os.pwrite(self.fd, data, offset)
@@ -100,16 +103,16 @@ class PartialFile:
             raise
 
     def finish(self) -> None:
-        """Give the file its name, over an older one."""
+        """Rename the file to its final name, replacing any older file."""
         if not self._is_in_place(self._status):
             raise OSError(f"{self._arriving} was taken away while {self._path} arrived; transfer it again")
         os.replace(self._arriving, self._path)
 
     def remove(self) -> None:
-        """Throw away what has arrived."""
+        """Delete the partial file."""
         if self._is_in_place(self._status):
             self._arriving.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Leave it to others; what has arrived stays."""
+        """Release the file for other processes. Its data is kept."""
         os.close(self.fd)

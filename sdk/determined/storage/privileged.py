@@ -1,7 +1,8 @@
-"""Storages for the platform's own tasks, which may more than whoever names a storage in a configuration.
+"""Storage access for the platform's own tasks, which have more rights than the author of a storage
+configuration.
 
-A directory is used only below the storage roots that the worker tells, and no link on the way to what is
-deleted is followed, also none that is put there in the meantime. Linux only, as tasks are.
+A directory is used only below the storage roots announced by the worker. No symbolic link on the path of a
+deletion is followed, not even one created concurrently. Linux only, like the tasks.
 """
 
 import contextlib
@@ -18,7 +19,7 @@ from determined.storage.listing import Resources, inside
 
 
 def fenced(config: Mapping[str, Any], roots: Roots) -> StorageManager:
-    """As `build`; raises `OutOfReach`, a ValueError, for a directory outside of the roots."""
+    """Like `build`, but raises `OutOfReach`, a ValueError, for a directory outside the roots."""
     manager = build(config)
     if not isinstance(manager, SharedFSStorageManager):
         return manager
@@ -26,10 +27,10 @@ def fenced(config: Mapping[str, Any], roots: Roots) -> StorageManager:
 
 
 class FencedDirectory(SharedFSStorageManager):
-    """Lists, downloads and deletes nothing that lies elsewhere."""
+    """Refuses to list, download or delete anything outside the roots."""
 
     def __init__(self, base_path: pathlib.Path, roots: Roots) -> None:
-        """`base_path` is resolved."""
+        """`base_path` must already be resolved."""
         super().__init__(base_path)
         self._roots = roots
 
@@ -43,7 +44,7 @@ class FencedDirectory(SharedFSStorageManager):
             return {}
 
     def list_resources(self, src: str) -> Resources:
-        """Names and sizes; what a link shows of other places is left out."""
+        """Return names and sizes, omitting entries that a link leads to elsewhere."""
         folder = self._roots.check_tree(os.path.realpath(self.base_path / inside(src)))
         resources = super().list_resources(src)
         return {name: size for name, size in resources.items() if holds(folder, _real(folder, name))}
@@ -55,7 +56,7 @@ def _real(folder: str, name: str) -> str:
 
 @contextlib.contextmanager
 def _opened(path: str) -> Iterator[str]:
-    """A directory that is held open: under another name, which leads there whatever takes its place."""
+    """Hold a directory open and yield a path to it that stays valid even if the directory is replaced."""
     step = os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
     held = os.open("/", step)
     try:

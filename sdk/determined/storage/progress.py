@@ -1,14 +1,14 @@
-"""How far a transfer is, for whoever wants to show it."""
+"""Progress of a transfer."""
 
 import threading
 from collections.abc import Callable
 
 Progress = Callable[[int, int], None]
-"""Called with (bytes done, bytes in all) from any thread of a transfer, one call at a time; must be quick."""
+"""Called with (bytes done, total bytes) from any thread of a transfer, one call at a time. Must be fast."""
 
 
 class Meter:
-    """Add up what several threads have moved."""
+    """Adds up the bytes moved by several threads."""
 
     def __init__(self, total_bytes: int, tell: Progress | None) -> None:
         self._total = total_bytes
@@ -18,7 +18,7 @@ class Meter:
         self.add(0)
 
     def add(self, moved_bytes: int) -> None:
-        """Count bytes that have arrived; negative ones have to be fetched again."""
+        """Count bytes that have arrived. Negative numbers are bytes that must be fetched again."""
         if self._tell is not None:
             with self._lock:
                 self._done += moved_bytes

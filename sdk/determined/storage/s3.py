@@ -1,4 +1,4 @@
-"""Checkpoints in a bucket of any S3-compatible object store."""
+"""Checkpoints in a bucket of an S3-compatible object store."""
 
 import contextlib
 import logging
@@ -31,7 +31,7 @@ _REGION_ELSEWHERE = "us-east-1"
 
 
 def normalize_prefix(prefix: str | None) -> str:
-    """Return the prefix without leading or trailing slashes; ValueError if a part is `..`."""
+    """Return the prefix without leading or trailing slashes. Raises ValueError if a part is `..`."""
     if ".." in (prefix or "").split("/"):
         raise ValueError(f"prefix must not match: {prefix!r} has a part '..'")
     normal = posixpath.normpath("/" + (prefix or "")).strip("/")
@@ -55,7 +55,7 @@ def _naming_the_place(place: str) -> Iterator[None]:
 
 
 def _check_places(names: Iterable[str]) -> None:
-    """ValueError for what no file system holds; another program may have stored it."""
+    """Raise ValueError for names that no file system can hold. Another program may have stored them."""
     taken: dict[str, str] = {}
     for name in names:
         place = inside(name)
@@ -65,10 +65,10 @@ def _check_places(names: Iterable[str]) -> None:
 
 
 class S3StorageManager(CloudStorageManager):
-    """Keep the files of a checkpoint as objects `[prefix/]<storage id>/<relative path>`.
+    """Stores the files of a checkpoint as objects `[prefix/]<storage id>/<relative path>`.
 
-    Without keys the usual AWS and MinIO variables, files and roles are asked. Empty directories are not
-    kept. `temp_dir` is where checkpoints lie between training and store.
+    Without keys, the usual AWS and MinIO environment variables, files and roles are used. Empty directories
+    are not stored. `temp_dir` holds checkpoints between training and upload.
     """
 
     TYPE = "s3"
@@ -91,11 +91,11 @@ class S3StorageManager(CloudStorageManager):
         self._temp_dir = temp_dir
 
     def __getstate__(self) -> dict[str, object]:
-        # Another process makes its own connections.
+        # Another process creates its own connections.
         return {name: value for name, value in self.__dict__.items() if name not in ("_client", "_provider")}
 
     def get_storage_prefix(self, storage_id: str) -> str:
-        """What the names of a checkpoint's objects begin with, without the last `/`."""
+        """Return the prefix of a checkpoint's object names, without the trailing `/`."""
         return posixpath.join(self._prefix, storage_id)
 
     def __repr__(self) -> str:
@@ -136,7 +136,7 @@ class S3StorageManager(CloudStorageManager):
         return {name: size for name, size in names.items() if name}
 
     def _checksums(self, storage_id: str) -> str:
-        """Where the checksums of an id lie: beside its files, not among them."""
+        """Return the prefix of an id's checksums: next to its files, not among them."""
         return self._root(storage_id)[:-1] + ".checksums/"
 
     def upload(
@@ -195,7 +195,7 @@ class S3StorageManager(CloudStorageManager):
 
         objects = self._objects(tgt)
         matched, left = _globs.split(with_parents(objects), globs)
-        # A directory is only the common beginning of names: without files it is gone.
+        # A directory is only a common prefix of names, so without files it does not exist.
         files_left = {name: size for name, size in left.items() if not name.endswith("/")}
         with _naming_the_place(repr(self)):
             s3_transfer.delete(self._client, self._bucket, self._root(tgt), only(objects, matched))

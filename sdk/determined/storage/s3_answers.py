@@ -1,4 +1,4 @@
-"""What a store answers to a GET of a range: the one answer that is expected, read by hand, and all others."""
+"""Responses to ranged GETs: the expected one is parsed by hand, all others by `http.client`."""
 
 import contextlib
 import html
@@ -9,30 +9,30 @@ import socket
 from typing import NamedTuple, cast
 
 BUSY = (408, 429, 500, 502, 503, 504)
-"""Worth another try; 408 is what some say before they close a connection that was idle for long."""
+"""Statuses worth a retry. Some stores send 408 before closing a connection that was idle for long."""
 _MOST_TEXT_BYTES = 64 << 10
 _PLACE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19}|\*)$", re.IGNORECASE)
 
 
 class StoreError(Exception):
-    """The store does not give what it was asked for."""
+    """The store did not return what was requested."""
 
 
 class Broken(StoreError):
-    """The connection failed, or the store is busy: worth another try."""
+    """The connection failed or the store is busy. Worth a retry."""
 
 
 class Origin(NamedTuple):
-    """Which content of an object some bytes are a part of, as far as the store tells."""
+    """Identifies the content of an object that bytes belong to, as far as the store reports it."""
 
     size: int | None
-    """Bytes of all of it."""
+    """Total size of the object in bytes."""
     etag: str
-    """Another one for another content; empty if the store has none."""
+    """Changes with the content; empty if the store has none."""
 
 
 def expected(head: bytes, offset: int, length: int) -> Origin | None:
-    """Where the bytes come from, if an answer is just what was asked for and its connection stays open."""
+    """Return the origin of the bytes if this is exactly the requested range and the connection stays open."""
     first, *lines = head.split(b"\r\n")
     fields = {name.lower(): value.strip() for name, _, value in (line.partition(b":") for line in lines)}
     if (
@@ -47,14 +47,14 @@ def expected(head: bytes, offset: int, length: int) -> Origin | None:
 
 
 def parsed(begun: bytes, connection: socket.socket) -> http.client.HTTPResponse:
-    """Read the head of an answer whose first bytes have been received."""
+    """Parse a response whose first bytes have already been received."""
     response = http.client.HTTPResponse(cast("socket.socket", _Again(begun, connection)))
     response.begin()
     return response
 
 
 def checked(response: http.client.HTTPResponse, key: str, offset: int, length: int) -> Origin:
-    """Say where the bytes come from; `StoreError` unless the answer is what was asked for."""
+    """Return the origin of the bytes. Raises `StoreError` unless the response is what was requested."""
     status, place = response.status, response.getheader("Content-Range") or ""
     if status in (200, 206):
         origin = _origin(place, response.getheader("ETag") or "", offset, length)
@@ -66,16 +66,16 @@ def checked(response: http.client.HTTPResponse, key: str, offset: int, length: i
         )
     parts = [f"object {key}", f"{status} {response.reason}"]
     if moved := response.getheader("Location"):
-        # What follows may be a signature.
+        # The query string may contain a signature.
         parts.append(f"the store sends to {moved.partition('?')[0]}; give its address as endpoint_url")
     kind = Broken if status in BUSY else StoreError
     raise kind(": ".join(parts + _told(response)))
 
 
 def _origin(place: str, etag: str, offset: int, length: int) -> Origin | None:
-    """Of a `Content-Range`, if it is the one that was asked for. Without one it is the whole object."""
+    """Parse `Content-Range` if it matches the request. Without the header it is the whole object."""
     if not place:
-        # Some stores call a range 200; one that knows no ranges gives all of it.
+        # Some stores answer a range with 200; a store without range support sends the whole object.
         return None if offset else Origin(length, etag)
     place_match = _PLACE.match(place)
     if not place_match or (int(place_match[1]), int(place_match[2])) != (offset, offset + length - 1):
@@ -84,7 +84,7 @@ def _origin(place: str, etag: str, offset: int, length: int) -> Origin | None:
 
 
 def _told(response: http.client.HTTPResponse) -> list[str]:
-    """What the store says about a failure, which stays one when its text is cut off."""
+    """Return the store's error message. Reading it may fail, but that does not change the error."""
     with contextlib.suppress(OSError, http.client.HTTPException):
         text = response.read(_MOST_TEXT_BYTES).decode(errors="replace")
         return [html.unescape(part) for part in re.findall(r"<(?:Code|Message)>([^<]*)<", text)]
@@ -92,7 +92,7 @@ def _told(response: http.client.HTTPResponse) -> list[str]:
 
 
 class _Again(io.RawIOBase):
-    """A connection whose first bytes have been read already, as `http.client` wants it."""
+    """A connection whose first bytes have already been read, in the form that `http.client` expects."""
 
     def __init__(self, begun: bytes, connection: socket.socket) -> None:
         self._begun = begun

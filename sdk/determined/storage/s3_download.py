@@ -1,6 +1,6 @@
-"""Many and large objects on their way from a store: in parallel ranges, checked, resumed.
+"""Downloads many or large objects: in parallel ranges, verified and resumable.
 
-Measured: one GET stream gives 0.2 GB/s, four ranged ones 2 GB/s.
+Measured: one GET stream reaches 0.2 GB/s, four ranged ones 2 GB/s.
 """
 
 import pathlib
@@ -22,26 +22,26 @@ from determined.storage.s3_transfer import MIB, PARALLEL_OBJECTS
 RANGE_SIZE_BYTES = 32 * MIB
 _CHUNK_BYTES = 256 << 10
 _PAUSES_S = (0.0, 0.2, 0.5, 1.0, 2.0)
-"""Before the next tries, where the connection broke: at once first, as the store closes idle connections."""
+"""Pauses before retries after a lost connection. The first is 0, because stores close idle connections."""
 
 
 class ShortRead(OSError):
-    """The store closed a transfer before its end."""
+    """The store closed a transfer early."""
 
 
 class Corrupt(OSError):
-    """What arrived is not what was stored."""
+    """The received data differs from what was stored."""
 
 
 class Changed(OSError):
-    """An object has another content than when the download began."""
+    """The object's content has changed since the download began."""
 
 
 class _Arriving:
-    """One file: what of it is missing, and how it gets its name when nothing is."""
+    """One file being downloaded: its missing ranges, and its renaming once it is complete."""
 
     def __init__(self, path: pathlib.Path, arriving: pathlib.Path, size: int, blocks: Blocks | None) -> None:
-        # Checksums of another content of that name say nothing.
+        # Checksums of different content under the same name are useless.
         self._blocks = blocks if blocks is not None and blocks.fit(size) else None
         self._path = path
         self._arriving = arriving
@@ -52,7 +52,7 @@ class _Arriving:
         self._lock = threading.Lock()
 
     def missing(self) -> list[tuple[int, int]]:
-        """Open the file for writing and return (offset, length) of the ranges to fetch."""
+        """Open the file for writing and return (offset, length) of the ranges to download."""
         if self._is_here():
             return []
         self._file = file = PartialFile(self._path, self._arriving)
@@ -69,7 +69,7 @@ class _Arriving:
         return ranges
 
     def _is_here(self) -> bool:
-        """Whether the file is there already, under its name."""
+        """Whether the complete file already exists under its final name."""
         blocks = self._blocks
         if blocks is None or not blocks.crcs:
             return False
@@ -79,7 +79,7 @@ class _Arriving:
             with open(self._path, "rb", buffering=0) as file:
                 return len(good_blocks(file, blocks)) == len(blocks.crcs)
         except OSError:
-            # One that may not be read may still be replaced.
+            # A file that cannot be read may still be replaceable.
             return False
 
     def _arrived_before(self, file: PartialFile) -> set[int]:
@@ -89,13 +89,13 @@ class _Arriving:
             return good_blocks(begun, self._blocks)
 
     def _ranges(self) -> Iterator[tuple[int, int]]:
-        """One range per block, where the blocks are known."""
+        """Yield the ranges, one per block if the blocks are known."""
         step = self._blocks.block_size if self._blocks else RANGE_SIZE_BYTES
         for offset in range(0, self.size, step):
             yield offset, min(step, self.size - offset)
 
     def comes_from(self, key: str, origin: Origin) -> None:
-        """Raise `Changed` unless the bytes belong to the object that was listed and to those before."""
+        """Raise `Changed` unless the bytes belong to the listed object and to the same content as before."""
         with self._lock:
             if self._etag is None:
                 self._etag = origin.etag
@@ -103,16 +103,16 @@ class _Arriving:
             raise Changed(f"object {key} was replaced while it was fetched; download it again")
 
     def write(self, data: memoryview, offset: int) -> None:
-        """Put bytes to their place."""
+        """Write bytes at an offset."""
         self._open_file().write(data, offset)
 
     def check(self, offset: int, crc: int) -> None:
-        """Raise `Corrupt` unless the range at `offset` has the checksum that it was stored with."""
+        """Raise `Corrupt` unless the range at `offset` has the checksum it was stored with."""
         if self._blocks is not None and crc != self._blocks.expected(offset):
             raise Corrupt(f"{self._path.name} arrived damaged at byte {offset}")
 
     def arrived(self) -> None:
-        """Count one range; the last one gives the file its name."""
+        """Count a completed range. The last one renames the file."""
         with self._lock:
             self._left -= 1
             last = not self._left
@@ -130,7 +130,7 @@ class _Arriving:
         file.close()
 
     def abandon(self) -> None:
-        """Keep what can be told from rubbish later, for the next download; nobody may be writing."""
+        """Keep data that can be verified later, for the next download. No thread may be writing any more."""
         file, self._file = self._file, None
         if file is not None:
             if self._blocks is None or file.is_empty():
@@ -146,10 +146,10 @@ def download(
     sums: Mapping[str, Blocks],
     meter: Meter,
 ) -> None:
-    """Get `files` into existing directories below `dst`, large ones in parallel ranges.
+    """Download `files` to existing directories below `dst`, large ones in parallel ranges.
 
-    A file has its name when all of it is there and checked. On failure whole files stay, and of the others
-    what has checksums: the next download fetches the rest.
+    A file gets its name once it is complete and verified. On failure, complete files are kept, and of the
+    others the data that has checksums, so that the next download fetches only the rest.
     """
     arriving = {
         name: _Arriving(dst / name, dst / partial_name(name, files), size, sums.get(name))
@@ -185,9 +185,9 @@ def download(
 
 
 def _get_range(streams: Streams, key: str, file: _Arriving, offset: int, length: int, meter: Meter) -> int:
-    """Write one range to its place in a file and return its checksum."""
+    """Write one range into a file and return its checksum."""
     received = crc = 0
-    # One buffer for all of it stays in the processor's cache.
+    # Reusing one small buffer keeps it in the CPU cache.
     buffer = memoryview(bytearray(min(length, _CHUNK_BYTES)))
     try:
         with streams.get(key, offset, length) as body:

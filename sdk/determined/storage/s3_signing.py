@@ -1,7 +1,7 @@
-"""Addresses of many objects of one bucket, signed for whoever has no keys at hand.
+"""Presigned URLs for many objects of a bucket, for clients without credentials.
 
-The store's client works every address out from the beginning, a tenth of a millisecond each. Here it does
-so once a minute, and what its addresses have in common is signed on with other keys.
+The store's client computes every URL from scratch, which takes a tenth of a millisecond. This module does
+that once a minute, and signs other keys using the parts that all URLs have in common.
 """
 
 import hashlib
@@ -29,23 +29,23 @@ class _Common(NamedTuple):
 
 
 class Signer:
-    """Signs GETs, for any number of threads."""
+    """Signs GET requests. Safe to use from several threads."""
 
     def __init__(self, client: "Minio", bucket: str, provider: "Provider") -> None:
-        """`provider` has the credentials that the client uses."""
+        """`provider` holds the credentials that the client uses."""
         self._client = client
         self._bucket = bucket
         self._provider = provider
         self._common: _Common | None = None
 
     def address(self, key: str) -> SplitResult:
-        """Return the URL of an object, which is valid for an hour, or as long as the credentials."""
+        """Return the URL of an object. It is valid for an hour, or until the credentials expire."""
         common, credentials = self._common, self._provider.retrieve()
-        # Those of a role end, and are replaced in time.
+        # Role credentials expire and are replaced in time.
         if not common or time.monotonic() >= common.until or credentials != common.credentials:
             sample = self._by_client(_SAMPLE)
             pattern = _Pattern(sample, credentials.secret_key)
-            # A client that signs in another way, or has got other keys meanwhile, signs for itself.
+            # If the client signs differently, or has got new credentials, let it sign each URL itself.
             usable = pattern if pattern.address(_SAMPLE) == sample else None
             common = self._common = _Common(usable, credentials, time.monotonic() + _RENEWED_S)
         return common.pattern.address(key) if common.pattern else self._by_client(key)
@@ -55,7 +55,7 @@ class Signer:
 
 
 class _Pattern:
-    """What the addresses that are signed at one time have in common (AWS signature, version 4)."""
+    """The common parts of URLs signed at the same time (AWS signature, version 4)."""
 
     def __init__(self, url: SplitResult, secret_key: str) -> None:
         self._scheme, self._netloc = url.scheme, url.netloc

@@ -1,8 +1,8 @@
-"""Ranges of objects as streams, over connections that stay open from one range to the next.
+"""Ranges of objects as streams, over connections that are reused between ranges.
 
-What the store's client and `http.client` spend on one request is more than moving a small object takes. So
-here requests are written by hand, and so is the reading of the one answer that is expected; whatever else a
-store says is left to `http.client`. Imported on first use only, with the client.
+The overhead of the store's client and `http.client` exceeds the cost of transferring a small object. Requests
+are therefore written by hand, and the one expected response is parsed by hand; all other responses are left
+to `http.client`. Imported on first use, together with the client.
 """
 
 import collections
@@ -32,17 +32,17 @@ _HEAD_END = b"\r\n\r\n"
 
 
 class Body(Protocol):
-    """What arrives."""
+    """The body of a response."""
 
     origin: Origin
-    """What it is a part of."""
+    """The object content it belongs to."""
 
     def readinto(self, buffer: memoryview, /) -> int:
-        """Fill the buffer as far as there is anything; 0 at the end. Raises `Broken`."""
+        """Fill the buffer as far as possible; returns 0 at the end. Raises `Broken`."""
 
 
 class _Plain:
-    """The bytes that were asked for, as they come from a connection."""
+    """The requested bytes, read directly from a connection."""
 
     def __init__(self, connection: "_Connection", begun: memoryview, length: int, origin: Origin) -> None:
         self._connection = connection
@@ -62,10 +62,10 @@ class _Plain:
 
 
 class _Parsed:
-    """Any other answer."""
+    """Any other response."""
 
     left = 1
-    """Its connection is not used again: what is left of an answer would be taken for the next one."""
+    """Never 0, so the connection is not reused: leftover data would be taken for the next response."""
 
     def __init__(self, response: http.client.HTTPResponse, origin: Origin) -> None:
         self._response = response
@@ -88,7 +88,7 @@ class _Connection:
             else:
                 _wait_in_the_kernel(made)
         self._socket = made
-        # Waits until the buffer is full, so that the interpreter's lock changes hands once.
+        # Block until the buffer is full, so that the interpreter lock is released only once.
         self._flags = 0 if trust else getattr(socket, "MSG_WAITALL", 0)
         self._head = memoryview(bytearray(_HEAD_BYTES))
 
@@ -117,7 +117,7 @@ class _Connection:
             return _Parsed(response, checked(response, key, offset, length))
 
     def _answer(self) -> tuple[int, int]:
-        """Receive the beginning of an answer: how many bytes have come, and where its head ends, or -1."""
+        """Receive the start of a response. Returns the bytes received and where the head ends, or -1."""
         come, end = 0, -1
         while end < 0 and come < _HEAD_BYTES:
             more = self._socket.recv_into(self._head[come:])
@@ -129,7 +129,7 @@ class _Connection:
 
 
 def _wait_in_the_kernel(made: socket.socket) -> None:
-    """Set the limit of time where no call need ask first whether there is anything."""
+    """Set timeouts in the kernel, so that reads need no preceding poll."""
     if os.name != "posix":
         return made.settimeout(_READ_S)
     made.settimeout(None)
@@ -139,20 +139,20 @@ def _wait_in_the_kernel(made: socket.socket) -> None:
 
 
 class Streams:
-    """GETs of one bucket's objects, by any number of threads."""
+    """GET requests for the objects of a bucket. Safe to use from several threads."""
 
     def __init__(self, client: "Minio", bucket: str, provider: "Provider") -> None:
         self._signer = Signer(client, bucket, provider)
         self._idle: collections.deque[_Connection] = collections.deque()
 
     def close(self) -> None:
-        """Close all connections but those in use."""
+        """Close all idle connections."""
         while connection := self._taken():
             connection.close()
 
     @contextlib.contextmanager
     def get(self, key: str, offset: int, length: int) -> Iterator[Body]:
-        """Ask for bytes of an object; raises `StoreError`."""
+        """Request a range of an object. Raises `StoreError`."""
         url = self._signer.address(key)
         connection = self._taken() or _Connection(url, self._trust if url.scheme == "https" else None)
         try:
@@ -161,7 +161,7 @@ class Streams:
         except BaseException as error:
             connection.close()
             if isinstance(error, Broken):
-                # Those that have lain idle as long are not better.
+                # Connections that were idle for as long are probably closed as well.
                 self.close()
             raise
         if body.left:
@@ -180,7 +180,7 @@ class Streams:
 
 
 class _Network:
-    """Around what may fail with the connection. No generator: it is entered for everything that arrives."""
+    """Translates network errors. Not a generator, because it is entered for every read."""
 
     def __enter__(self) -> None:
         pass

@@ -1,6 +1,6 @@
-"""Many and large objects on their way to a store, fast and in bounded memory.
+"""Uploads many or large objects quickly and in bounded memory.
 
-Imported on first use only: loading the client costs a tenth of a second. The client holds whole parts in
+Imported on first use, because loading the client takes a tenth of a second. The client keeps whole parts in
 memory, hence the explicit part size.
 """
 
@@ -51,16 +51,16 @@ class _Search(ChainedProvider):
             return super().retrieve()
         except (ValueError, HTTPError) as error:
             raise MinioException(
-                f"no keys are found ({error}): give access_key and secret_key, "
+                f"no keys were found ({error}): give access_key and secret_key, "
                 "or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
             ) from error
 
 
 def connect(endpoint: str, secure: bool, credentials: Provider, region: str | None) -> Minio:
-    """Make a client; no packet is sent yet. FileNotFoundError for an SSL_CERT_FILE that is not there."""
+    """Create a client without connecting. Raises FileNotFoundError if SSL_CERT_FILE does not exist."""
     trusted = os.environ.get("SSL_CERT_FILE") or certifi.where()
     if secure and not os.path.exists(trusted):
-        raise FileNotFoundError(errno.ENOENT, "SSL_CERT_FILE names a file that is not there", trusted)
+        raise FileNotFoundError(errno.ENOENT, "SSL_CERT_FILE names a file that does not exist", trusted)
     pool = urllib3.PoolManager(
         maxsize=2 * PARALLEL_OBJECTS,
         timeout=urllib3.Timeout(connect=10, read=300),
@@ -72,7 +72,7 @@ def connect(endpoint: str, secure: bool, credentials: Provider, region: str | No
 
 
 def provider(keys: tuple[str | None, str | None]) -> Provider:
-    """Return where credentials come from: the keys, else what variables, files and roles say."""
+    """Return the source of credentials: the keys, or else environment variables, files and roles."""
     access, secret = keys
     if access and secret:
         return StaticProvider(access, secret)
@@ -80,7 +80,7 @@ def provider(keys: tuple[str | None, str | None]) -> Provider:
 
 
 def _part_size(size_bytes: int) -> int:
-    """Bytes of one part: a multiple of 1 MiB that keeps the object under the store's limit of parts."""
+    """Return the part size: a multiple of 1 MiB that keeps the object below the store's limit on parts."""
     needed = -(-size_bytes // _MOST_PARTS)
     return max(PART_SIZE_BYTES, -(-needed // MIB) * MIB)
 
@@ -88,9 +88,9 @@ def _part_size(size_bytes: int) -> int:
 def upload(
     client: Minio, bucket: str, root: str, src: pathlib.Path, files: Resources, meter: Meter
 ) -> dict[str, Blocks]:
-    """Put `files` of the directory `src` under the key prefix `root`; return their checksums.
+    """Upload `files` of the directory `src` under the key prefix `root`. Returns their checksums.
 
-    At most 8 small files, then 4 parts of one large file, are in memory at a time.
+    At most 8 small files, and then 4 parts of one large file, are in memory at a time.
     """
     blocks: dict[str, Blocks] = {}
 
@@ -118,15 +118,18 @@ def upload(
 
 
 def keep_checksums(client: Minio, bucket: str, place: str, files: Mapping[str, Blocks]) -> None:
-    """Store checksums under the key prefix `place`, beside those of other uploads."""
+    """Store checksums under the key prefix `place`, next to those of other uploads."""
     content = encode(files)
-    # In the order of names the later upload of a file counts.
+    # Names sort by time, so the latest upload of a file wins.
     key = f"{place}{time.time_ns():020}-{uuid.uuid4().hex}.json"
     client.put_object(bucket, key, io.BytesIO(content), len(content))
 
 
 def kept_checksums(client: Minio, bucket: str, place: str) -> dict[str, Blocks]:
-    """Return the checksums below the key prefix `place`, by file; none for what other programs stored."""
+    """Return the checksums below the key prefix `place`, by file.
+
+    Files stored by other programs have none.
+    """
     keys = sorted(str(o.object_name) for o in client.list_objects(bucket, prefix=place, recursive=True))
     blocks: dict[str, Blocks] = {}
     for key in keys:
@@ -151,7 +154,7 @@ def _content(client: Minio, bucket: str, key: str) -> bytes:
 
 
 def delete(client: Minio, bucket: str, root: str, names: Iterable[str]) -> None:
-    """Delete the keys of `names` under `root`; OSError names the first that the store kept."""
+    """Delete the keys of `names` under `root`. Raises OSError naming the first that could not be deleted."""
     keys = [DeleteObject(posixpath.join(root, name)) for name in names]
     for error in client.remove_objects(bucket, keys):
         raise OSError(f"object {error.name} of bucket {bucket} cannot be deleted: {error.message}")

@@ -1,7 +1,7 @@
-"""Transfers in a process of their own, which leaves Python's lock and the processor to training.
+"""Uploads in a separate process, which leaves the interpreter lock and the CPU to training.
 
-The process is told what to do on its standard input and answers on its standard output. It ends with the
-process that started it: what it has not answered for is not stored.
+The process gets its job on standard input and answers on standard output. It ends together with the process
+that started it: a job it has not answered is not stored.
 """
 
 import contextlib
@@ -19,12 +19,12 @@ from typing import Any
 from determined.storage.base import StorageManager
 
 NICE = 10
-"""Of the process: it gets a tenth of a processor that training keeps busy, and all of one that is idle.
+"""Priority of the process: it gets a tenth of a CPU core that training keeps busy, and all of an idle one.
 
-Not the lowest: a preempted run waits for it, beside strangers on the same machine. As a batch job it does
-not interrupt whoever runs when it could go on, but waits for its turn.
+Not the lowest priority, because a preempted run waits for it on a machine shared with other jobs. As a batch
+job it does not interrupt running processes when it becomes ready, but waits for its turn.
 """
-# The path first, so that it finds the same modules; the priority before any of them is loaded.
+# Set the path first, so that it finds the same modules, and the priority before loading any of them.
 _BOOT = f"""
 import os, sys
 sys.path[:] = sys.argv[1:]
@@ -40,17 +40,18 @@ serve()
 
 
 class Apart:
-    """A storage whose uploads run in a process of their own."""
+    """A storage whose uploads run in a separate process.
+"""
 
     def __init__(self, storage: StorageManager) -> None:
         self._storage = storage
 
     def upload(self, src: "str | os.PathLike[str]", dst: str, paths: Iterable[str] | None = None) -> None:
-        """As the storage does. RuntimeError when the process ends on the way."""
+        """Upload like the storage. Raises RuntimeError if the process dies."""
         self._run("upload", os.path.abspath(src), dst, paths)
 
     def post_store_path(self, src: pathlib.Path, dst: str, paths: Iterable[str] | None = None) -> None:
-        """As the storage does; nothing is moved where files are written in their place."""
+        """Store like the storage. Nothing is moved if files are written in place."""
         if self._storage.store_path_is_direct_access():
             self._storage.post_store_path(src, dst, paths)
         else:
@@ -59,12 +60,12 @@ class Apart:
     def _run(self, method: str, src: Any, dst: str, paths: Iterable[str] | None) -> None:
         order = pickle.dumps((self._storage, method, (src, dst, None if paths is None else list(paths))))
         command = [sys.executable, "-c", _BOOT, *sys.path]
-        # The answer lies in a file: the end of a pipe cannot be told while a process that training happens to
-        # fork just now, to load data, has it open, too.
+        # The answer goes to a file: the end of a pipe would not be detected if training forks a data-loading
+        # process at this moment, which inherits the pipe.
         with tempfile.TemporaryFile() as answer:
             process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=answer)
-            assert process.stdin is not None  # noqa: S101 - what is piped has an end; this is for mypy
-            # What it cannot take it does not answer, either.
+            assert process.stdin is not None  # noqa: S101 - stdin is piped; this is for mypy
+            # If the process cannot read the job, it will not answer either.
             with contextlib.suppress(BrokenPipeError), process:
                 process.stdin.write(order)
                 process.stdin.flush()
@@ -73,14 +74,14 @@ class Apart:
             answer.seek(0)
             content = answer.read()
         if not content:
-            raise RuntimeError(f"the process that was to store {dst} ended {_how(status)}")
+            raise RuntimeError(f"the process that was storing {dst} ended {_how(status)}")
         failure = pickle.loads(content)
         if failure is not None:
             raise failure
 
 
 def apart(storage: StorageManager) -> "Apart | StorageManager":
-    """A storage like this one whose uploads run apart; the same where another process cannot make it."""
+    """Return a storage whose uploads run in a separate process, or the same one if that is impossible."""
     ours = type(storage).__module__.startswith("determined.storage.")
     return Apart(storage) if ours and sys.executable else storage
 
@@ -88,17 +89,17 @@ def apart(storage: StorageManager) -> "Apart | StorageManager":
 def _how(status: int) -> str:
     if status >= 0:
         return f"with exit code {status}"
-    hint = " (was memory short?)" if -status == signal.SIGKILL else ""
+    hint = " (out of memory?)" if -status == signal.SIGKILL else ""
     return f"by signal {-status}{hint}"
 
 
 def serve() -> None:
-    """Carry out one order; called in the process itself."""
+    """Run one job. Called in the separate process."""
     answer = os.fdopen(os.dup(1), "wb")
-    # What a library prints is no answer.
+    # Keep output that libraries print out of the answer.
     os.dup2(2, 1)
     for number in (signal.SIGINT, signal.SIGTERM):
-        # Whoever started it hears them, too, and decides.
+        # The parent process gets these signals too, and decides.
         signal.signal(number, signal.SIG_IGN)
     storage, method, arguments = pickle.load(sys.stdin.buffer)
     threading.Thread(target=_end_with_starter, daemon=True).start()

@@ -1,1 +1,1 @@
-"""How a script speaks with the cluster: one protocol, several carriers."""
+"""Communication between scripts and the cluster: one protocol with several transports."""

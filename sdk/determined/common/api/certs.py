@@ -19,9 +19,7 @@ class Cert:
 
     @property
     def bundle(self) -> bool | str | None:
-        """Value for the `verify` argument of requests: False, a file path, or None for the user's
-        defaults.
-        """
+        """The `verify` argument of requests: False, a file path, or None for the defaults."""
         if self._noverify:
             return False
         if self._pem is None:
