@@ -21,8 +21,9 @@ class Counters(msgspec.Struct):
     """Number of windows so far."""
 
     def resumed(self, stored: Mapping[str, Any]) -> Counters | None:
-        """Return the counters of a checkpoint, or None if it is another trial's and only its weights are
-        used.
+        """Return the counters of a checkpoint, or None if it belongs to another trial.
+
+        Of another trial's checkpoint, only the weights are used.
 
         Args:
             stored: Counters by name, as stored in a checkpoint. Unknown names are ignored.

@@ -1,4 +1,4 @@
-"""`python -m determined.cli` is `det`."""
+"""Runs `det` as `python -m determined.cli`."""
 
 from determined.cli.cli import main
 

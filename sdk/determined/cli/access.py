@@ -1,4 +1,4 @@
-"""`det token` and the verbs that show and end sessions: what acts for somebody, and until when."""
+"""`det token` and the session verbs: credentials that act for a user, and how long they are valid."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _USER = arg("--user", metavar="NAME", help="of another user; for administrators"
 
 
 def list_sessions(session: Session, args: argparse.Namespace) -> None:
-    """Where a user is logged in."""
+    """List where a user is logged in."""
     sessions = session.get(_sessions_of(session, args.user))["sessions"]
     if args.json:
         output.print_json(sessions)
@@ -28,7 +28,7 @@ def list_sessions(session: Session, args: argparse.Namespace) -> None:
 
 
 def revoke_session(session: Session, args: argparse.Namespace) -> None:
-    """End a session, or all but the one that asks."""
+    """End a session, or all except the current one."""
     path = _sessions_of(session, args.user)
     if args.all:
         print(f"Revoked {session.delete(path)['revoked']} sessions")
@@ -40,7 +40,7 @@ def revoke_session(session: Session, args: argparse.Namespace) -> None:
 
 
 def create(session: Session, args: argparse.Namespace) -> None:
-    """Make a token; it is written to stdout alone, so that it can be kept in a file."""
+    """Create a token. Only the token is written to stdout, so that it can be redirected to a file."""
     body = {"name": args.name, "scope": "read" if args.read_only else "all", "lifespan": args.lifespan}
     made = session.post("/api/v1/tokens", body)
     print(made["token"])
@@ -49,7 +49,7 @@ def create(session: Session, args: argparse.Namespace) -> None:
 
 
 def list_tokens(session: Session, args: argparse.Namespace) -> None:
-    """The tokens of a user, of which none is shown itself."""
+    """List the tokens of a user, without the secrets."""
     tokens = _tokens(session, args.user)
     if args.json:
         output.print_json(tokens)
@@ -60,7 +60,7 @@ def list_tokens(session: Session, args: argparse.Namespace) -> None:
 
 
 def revoke(session: Session, args: argparse.Namespace) -> None:
-    """Refuse a token from now on."""
+    """Revoke a token."""
     ids = [token["id"] for token in _tokens(session, args.user) if args.token in (token["id"], token["name"])]
     if not ids:
         raise Failure(f"there is no token '{args.token}'; 'det token list' shows those there are")
@@ -81,14 +81,14 @@ def _sessions_of(session: Session, user: str | None) -> str:
 
 
 SESSION_VERBS = (
-    Verb("sessions", "list where one is logged in", list_sessions, (_USER, _JSON)),
+    Verb("sessions", "list where a user is logged in", list_sessions, (_USER, _JSON)),
     Verb(
         "revoke-session",
         "end sessions",
         revoke_session,
         (
             arg("session_id", nargs="?", help="as listed by 'det user sessions'"),
-            arg("--all", action="store_true", help="all but the one that asks"),
+            arg("--all", action="store_true", help="all except the current one"),
             _USER,
         ),
     ),
@@ -102,13 +102,13 @@ NOUN = Noun(
             "create a token and write it to stdout",
             create,
             (
-                arg("name", help="what it is for"),
-                arg("--read-only", action="store_true", help="may look and change nothing"),
+                arg("name", help="purpose of the token"),
+                arg("--read-only", action="store_true", help="allow only reading"),
                 arg("--lifespan", default="30d", metavar="TIME", help="such as 12h or 90d; default: 30d"),
             ),
         ),
         Verb("list ls", "list tokens", list_tokens, (_USER, _JSON)),
-        Verb("revoke", "refuse a token from now on", revoke, (arg("token", help="its id or name"), _USER)),
+        Verb("revoke", "revoke a token", revoke, (arg("token", help="its id or name"), _USER)),
     ),
     default="list",
 )

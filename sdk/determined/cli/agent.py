@@ -19,7 +19,7 @@ FORMATS = (
 
 
 def list_agents(session: Session, args: argparse.Namespace) -> None:
-    """The machines of the cluster."""
+    """List the machines of the cluster."""
     agents = [_record(agent) for agent in session.get("/api/v1/agents")["agents"]]
     if args.json:
         output.print_json(agents)
@@ -45,14 +45,14 @@ def _record(agent: dict[str, Any]) -> dict[str, Any]:
 
 
 def enable(session: Session, args: argparse.Namespace) -> None:
-    """Let work come to one machine, or to all."""
+    """Allow new work on one machine or all."""
     for id in _chosen(session, args):
         session.post(f"/api/v1/agents/{id}/enable")
         print(f"Enabled agent {id}")
 
 
 def disable(session: Session, args: argparse.Namespace) -> None:
-    """Let no work come; what runs is killed, or comes to its end with `--drain`."""
+    """Stop new work. Running tasks are killed, or finish with `--drain`."""
     chosen = _chosen(session, args)
     for id in chosen:
         session.post(f"/api/v1/agents/{id}/disable", {"drain": args.drain})
@@ -71,7 +71,7 @@ def _chosen(session: Session, args: argparse.Namespace) -> list[str]:
 
 
 def _list_running(session: Session, agent_ids: list[str], args: argparse.Namespace) -> None:
-    """Tasks that are still on some agents."""
+    """List the tasks still running on some agents."""
     tasks = session.get("/api/v1/tasks")["allocationIdToSummary"]
     running = {id: task for id, task in tasks.items() if set(agents_of(task)) & set(agent_ids)}
     if not running and not (args.json or args.csv):

@@ -1,4 +1,4 @@
-"""`det experiment create --git`: which commit of a checkout the code is."""
+"""`det experiment create --git`: determines the git commit of the code."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _TIMEOUT_S = 60
 
 
 def commit_of(model_dir: Path) -> dict[str, str]:
-    """The commit that a folder has checked out, as a submission tells it.
+    """Return the commit checked out in a directory, in the form used in a submission.
 
     Args:
-        model_dir: the root of a git checkout whose branch follows one of a remote repository. Files that git
-            does not follow are no obstacle.
+        model_dir: The root of a git checkout whose branch tracks a remote branch. Untracked files are
+            ignored.
 
     Returns:
-        `gitRemote`, the URL of that repository, `gitCommit`, `gitCommitter` (`Name <address>`) and
+        `gitRemote` (URL of the remote repository), `gitCommit`, `gitCommitter` (`Name <address>`) and
         `gitCommitDate` (ISO 8601).
 
     Raises:
-        Failure: there is no git, no checkout or no commit, the branch follows none, or followed files differ
-            from the commit.
+        Failure: If git, a checkout or a commit is missing, the branch tracks no remote branch, or tracked
+            files differ from the commit.
 
     Example:
         `commit_of(Path("model"))["gitCommit"]` is like `"19242022b039ab90943e2991c00033472ba66b6c"`.

@@ -1,4 +1,4 @@
-"""`det checkpoint`: what trainings saved (client spec, section 6)."""
+"""`det checkpoint`: saved training state (client spec, section 6)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _UUIDS = arg("uuids", type=_uuids, metavar="UUIDS", help="one id, or several wit
 
 
 def describe(session: Session, args: argparse.Namespace) -> None:
-    """Where a checkpoint comes from and what is known about it."""
+    """Show a checkpoint's origin and details."""
     checkpoint = session.get(f"/api/v1/checkpoints/{args.uuid}")["checkpoint"]
     training, metadata = checkpoint.get("training") or {}, checkpoint.get("metadata") or {}
     metrics = (training.get("validationMetrics") or {}).get("avgMetrics")
@@ -43,7 +43,7 @@ def describe(session: Session, args: argparse.Namespace) -> None:
 
 
 def download(session: Session, args: argparse.Namespace) -> None:
-    """Bring the files here; a directory that holds them already is left as it is."""
+    """Download the files. A directory that already holds them is left unchanged."""
     from determined.experimental import _checkpoint
 
     checkpoint = _checkpoint.get(session, args.uuid)
@@ -52,8 +52,8 @@ def download(session: Session, args: argparse.Namespace) -> None:
 
 
 def delete(session: Session, args: argparse.Namespace) -> None:
-    """Delete the files of checkpoints; the work goes on after the answer."""
-    question = f"Deleting {_counted(args.uuids)} removes their files for ever. Do you wish to proceed?"
+    """Delete the files of checkpoints. The deletion continues after the response."""
+    question = f"Deleting {_counted(args.uuids)} permanently removes their files. Do you wish to proceed?"
     if not args.yes and not output.confirm(question):
         print("Aborting checkpoint deletion.")
         return
@@ -62,9 +62,9 @@ def delete(session: Session, args: argparse.Namespace) -> None:
 
 
 def remove_files(session: Session, args: argparse.Namespace) -> None:
-    """Delete the files that globs name; without any, look up what is there."""
+    """Delete the files that match globs. Without globs, refresh the recorded files."""
     question = (
-        f"Files of {_counted(args.uuids)} that match {', '.join(args.glob)} go for ever. "
+        f"Files of {_counted(args.uuids)} that match {', '.join(args.glob)} will be permanently deleted. "
         "Do you wish to proceed?"
     )
     if args.glob and not args.yes and not output.confirm(question):
@@ -107,7 +107,7 @@ NOUN = Noun(
                     action="append",
                     default=[],
                     metavar="GLOB",
-                    help="files to remove, may be repeated; without it only what is there is looked up",
+                    help="files to remove, may be repeated; without it, the recorded files are refreshed",
                 ),
                 _YES,
             ),

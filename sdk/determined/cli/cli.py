@@ -1,4 +1,4 @@
-"""The entry point of `det`: find the verb, run it, turn what went wrong into words and a status.
+"""The entry point of `det`: finds the verb, runs it, and converts errors to messages and a status.
 
 Status: 0 success, 1 failure, 2 wrong usage, 3 interrupted (client spec, section 3).
 """
@@ -105,7 +105,7 @@ global options, before the command:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run one command line (without the program's name); SystemExit with its status unless that is 0."""
+    """Run one command line, without the program name. Raises SystemExit with its status unless that is 0."""
     status = _main(argv)
     if status:
         raise SystemExit(status)
@@ -121,7 +121,8 @@ def _main(argv: Sequence[str] | None) -> int:
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
-        # The reader has enough (`det ... | head`): nothing is wrong, and the flush at exit must not say so.
+        # The reader has closed the pipe (`det ... | head`): not an error, and the flush at exit must not
+        # fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""`det command`: one command line as a task of the cluster (client spec, section 6)."""
+"""`det command`: runs one command line as a task of the cluster (client spec, section 6)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KIND = task_verbs.Kind("command", "command")
 
 
 def run(session: Session, args: argparse.Namespace) -> None:
-    """Start it, and show what it prints until it has ended."""
+    """Start the command, and show its output until it ends."""
     words = args.entrypoint[1:] if args.entrypoint[:1] == ["--"] else args.entrypoint
     if not words:
         raise Failure("the command line to run is missing, as in: det command run nvidia-smi -L")

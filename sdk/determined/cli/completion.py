@@ -1,6 +1,6 @@
-"""`det completion`: have a shell complete nouns, verbs and options.
+"""`det completion`: shell completion of nouns, verbs and options.
 
-A shell asks `det completion words WORD...` for what may follow, so that nothing is written twice.
+The shell calls `det completion words WORD...` for candidates, so the grammar is not duplicated.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
 
 
 def completion(session: Session, args: argparse.Namespace) -> None:
-    """Print a script that the shell reads at its start, or what may follow some words."""
+    """Print the script that the shell reads at startup, or the candidates after some words."""
     if args.shell == "words":
         from determined.cli.cli import ROOT
 
@@ -51,7 +51,7 @@ def completion(session: Session, args: argparse.Namespace) -> None:
 
 
 def following(root: Noun, typed: Sequence[str]) -> list[str]:
-    """What may come next after these whole words."""
+    """Return the candidates after these complete words."""
     node: Noun | Verb = root
     words = iter(typed)
     for word in words:

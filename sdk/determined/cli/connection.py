@@ -1,4 +1,4 @@
-"""The session of one command: which master, whether it is there, who asks (client spec, sections 1 and 3)."""
+"""Opens the session of a command: master address, availability, user (client spec, sections 1 and 3)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _PAUSES_WITHOUT_MASTER = 2
 
 @contextlib.contextmanager
 def open_session(verb: Verb, master: str | None, user: str | None, offline: bool) -> Iterator[Session]:
-    """A session as the verb needs it, without any request if `offline`.
+    """Open a session as the verb needs it, without any request if `offline`.
 
-    `session.user` is who was asked for, or who is signed in.
+    `session.user` is the requested user, or the one signed in.
     """
     try:
         session = Session(master_url(master))
@@ -40,12 +40,12 @@ def open_session(verb: Verb, master: str | None, user: str | None, offline: bool
 
 
 def ask_password(user: str) -> str:
-    """The password, typed unseen or given on stdin."""
+    """Read the password, typed without echo or piped to stdin."""
     return ask_secret(f"Password for user '{user}': ")
 
 
 def ask_secret(prompt: str) -> str:
-    """A line that is not echoed; raises `Failure` where nobody answers."""
+    """Read a line without echo. Raises `Failure` if there is no input."""
     try:
         return getpass.getpass(prompt) if sys.stdin.isatty() else _piped(prompt)
     except EOFError:
@@ -62,7 +62,7 @@ def _piped(prompt: str) -> str:
 
 
 def _look_for_master(session: Session) -> None:
-    """Ask once who is there; whatever the answer, the command goes on."""
+    """Contact the master once. Whatever the answer, the command continues."""
     probe = Session(session.master, pauses=())
     with probe:
         try:
@@ -71,7 +71,7 @@ def _look_for_master(session: Session) -> None:
             _offer_trust(session.master)
         except errors.MasterNotFoundException:
             _hint(session.master)
-            # A restarting master is waited for, but a wrong address should not cost a quarter of a minute.
+            # Wait for a restarting master, but do not spend a quarter of a minute on a wrong address.
             session.pauses = default_pauses()[:_PAUSES_WITHOUT_MASTER]
         except (errors.BadRequestException, errors.BadResponseException) as error:
             output.warn(f"{session.master} answers, but not like a master: {error}")
@@ -97,7 +97,7 @@ def _compare(version: str) -> None:
 
 
 def _release(version: str) -> tuple[int, ...]:
-    """The numbers before any suffix: `0.25.0+ours` and `0.25.0` are the same release."""
+    """Return the numbers before any suffix: `0.25.0+ours` and `0.25.0` are the same release."""
     numbers = version.split("+")[0].split("-")[0].split(".")
     return tuple(int(number) for number in numbers if number.isdigit())
 

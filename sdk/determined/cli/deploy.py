@@ -22,7 +22,7 @@ _IGNORED_SWITCHES = ("--no-autorestart", "--no-preflight-checks")
 
 
 def cluster_up(session: Session, args: argparse.Namespace) -> int:
-    """Start a cluster and return when it answers; one of its name that runs is replaced with --force."""
+    """Start a cluster and wait until it answers. With --force, replace a running one of the same name."""
     _note_ignored(args)
     words = ["up", "--name", args.cluster_name, "--agents", str(args.agents)]
     words += ["--port", str(args.master_port)] if args.master_port is not None else []
@@ -38,13 +38,13 @@ def cluster_up(session: Session, args: argparse.Namespace) -> int:
 
 
 def _first_password(args: argparse.Namespace) -> dict[str, str]:
-    # Not as a word of the command, which everybody on this machine may read.
+    # Not a command-line argument, because all users of this machine can read those.
     password = args.initial_user_password
     return {"STEADFAST_INITIAL_PASSWORD": password} if password else {}
 
 
 def cluster_down(session: Session, args: argparse.Namespace) -> int:
-    """Stop a cluster and keep its data; one that does not run is no error."""
+    """Stop a cluster and keep its data. A cluster that is not running is not an error."""
     return run_platform(["down", "--name", args.cluster_name] + (["--delete-db"] if args.delete_db else []))
 
 
@@ -55,13 +55,13 @@ def master_up(session: Session, args: argparse.Namespace) -> int:
 
 
 def master_down(session: Session, args: argparse.Namespace) -> int:
-    """Stop what `master-up` started, with the agents that were added."""
+    """Stop what `master-up` started, including added agents."""
     args.cluster_name = args.master_name
     return cluster_down(session, args)
 
 
 def agent_up(session: Session, args: argparse.Namespace) -> int:
-    """Add an agent to a cluster of this machine."""
+    """Add an agent to a cluster on this machine."""
     if args.agent_config_path:
         output.warn("Note: --agent-config-path is ignored, the cluster runs without containers.")
     words = ["agent-up", args.master_host, "--port", str(args.master_port), "--agent-name", args.agent_name]
@@ -76,22 +76,22 @@ def agent_down(session: Session, args: argparse.Namespace) -> int:
 
 
 def logs(session: Session, args: argparse.Namespace) -> int:
-    """Show what the programs of a cluster print."""
+    """Show the output of a cluster's programs."""
     return run_platform(["logs", "--name", args.cluster_name] + (["--no-follow"] if args.no_follow else []))
 
 
 def status(session: Session, args: argparse.Namespace) -> int:
-    """Show the programs of a cluster, and what is wrong with each."""
+    """Show the programs of a cluster and their problems."""
     return run_platform(["status", "--name", args.cluster_name])
 
 
 def backup(session: Session, args: argparse.Namespace) -> int:
-    """Copy a cluster that runs into a folder."""
+    """Copy a running cluster to a directory."""
     return run_platform(["backup", "--name", args.cluster_name, str(args.folder.resolve()), *_key(args)])
 
 
 def restore(session: Session, args: argparse.Namespace) -> int:
-    """Make a cluster of a backup, and start it."""
+    """Create a cluster from a backup and start it."""
     port = ["--port", str(args.master_port)] if args.master_port is not None else []
     return run_platform(
         ["restore", "--name", args.cluster_name, str(args.folder.resolve()), *_key(args), *port]
@@ -103,7 +103,7 @@ def _key(args: argparse.Namespace) -> list[str]:
 
 
 def elsewhere(session: Session, args: argparse.Namespace) -> int:
-    """Clouds are not deployed to yet."""
+    """Fail: deployment to clouds is not supported yet."""
     raise Failure("only 'det deploy local' is supported")
 
 
@@ -131,23 +131,23 @@ _GPU: tuple[Arg | OneOf, ...] = (
     ),
 )
 _MASTER_ARGS: tuple[Arg | OneOf, ...] = (
-    arg("--master-port", type=int, metavar="PORT", help="default: 8080, or what the configuration says"),
+    arg("--master-port", type=int, metavar="PORT", help="default: 8080, or as configured"),
     one_of(
         arg("--storage-host-path", type=Path, metavar="DIR", help="where checkpoints go"),
         arg("--master-config-path", type=Path, metavar="FILE", help="configuration of a 0.25 master"),
     ),
     _DELETE,
-    arg("--tls", action="store_true", help="encrypt, with certificates of the cluster's own authority"),
+    arg("--tls", action="store_true", help="encrypt with TLS, using certificates of the cluster's own authority"),
     arg("--host", metavar="ADDRESS", help="address to listen on; default: 127.0.0.1, this machine alone"),
     INITIAL_PASSWORD,
-    arg("--force", action="store_true", help="replace one of this name that runs, and end what runs in it"),
+    arg("--force", action="store_true", help="replace a running cluster of this name and kill its tasks"),
     *(arg(option, metavar="X", help=argparse.SUPPRESS) for option in _IGNORED_VALUES),
     *(arg(option, action="store_true", help=argparse.SUPPRESS) for option in _IGNORED_SWITCHES),
 )
 _AGENTS = arg("--agents", type=int, default=1, metavar="N", help=argparse.SUPPRESS)
 _MASTER_NAME = arg("--master-name", default="determined", metavar="NAME", help="default: determined")
 _OF = arg("--cluster-name", metavar="NAME", help=argparse.SUPPRESS)
-"""Of 0.25, where it named a network; what it names here is known otherwise."""
+"""An option of 0.25, where it named a network. Ignored here."""
 _AGENT_NAME = arg(
     "--agent-name",
     default=f"det-agent-{platform.node()}",
@@ -160,7 +160,7 @@ _KEY = arg(
     "--key-file",
     type=Path,
     metavar="FILE",
-    help="holds the key that the cluster's keys are sealed with; or set STEADFAST_BACKUP_PASSPHRASE",
+    help="file with the key that encrypts the cluster's keys; or set STEADFAST_BACKUP_PASSPHRASE",
 )
 
 
@@ -193,7 +193,7 @@ _LOCAL = (
         agent_down,
         _AGENT_NAME,
         _OF,
-        arg("--all", action="store_true", help="all that agent-up started"),
+        arg("--all", action="store_true", help="all agents that agent-up started"),
     ),
     _verb("backup", "back up a running cluster into a folder", backup, _FOLDER, _KEY, CLUSTER_NAME),
     _verb(
@@ -211,7 +211,7 @@ _LOCAL = (
         "show the logs of a cluster's programs",
         logs,
         CLUSTER_NAME,
-        arg("--no-follow", action="store_true", help="only what there is"),
+        arg("--no-follow", action="store_true", help="print the existing lines and exit"),
     ),
 )
 

@@ -1,4 +1,6 @@
-"""`det deploy slurm` and `det deploy kubernetes`: clusters whose workers others start (docs/guides)."""
+"""`det deploy slurm` and `det deploy kubernetes`: clusters whose workers are started by others
+(docs/guides).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ _SHOW, _SLURM, _KUBERNETES = (
 
 
 def slurm_render(session: Session, args: argparse.Namespace) -> int:
-    """Print the scripts by which workers of pools are submitted to Slurm."""
+    """Print the scripts that submit the workers of pools to Slurm."""
     chosen = [args.pool] if args.pool else []
     chosen += ["--worker-id", args.worker_id] if args.worker_id else []
     return run_platform([str(args.pools), *chosen], module=_SHOW)
@@ -34,7 +36,7 @@ def slurm_up(session: Session, args: argparse.Namespace) -> int:
 
 
 def slurm_down(session: Session, args: argparse.Namespace) -> int:
-    """Stop it and cancel its jobs; data stays."""
+    """Stop the cluster and cancel its jobs. Data is kept."""
     return run_platform(["down", "--name", args.cluster_name], module=_SLURM)
 
 
@@ -68,12 +70,12 @@ MASTER_PORT = arg("--master-port", type=int, default=8080, metavar="PORT", help=
 INITIAL_PASSWORD = arg(
     "--initial-user-password",
     metavar="PASSWORD",
-    help="of 'admin' and 'determined', if they have none; or set STEADFAST_INITIAL_PASSWORD",
+    help="password for 'admin' and 'determined' if they have none; or set STEADFAST_INITIAL_PASSWORD",
 )
 
 SLURM = Noun(
     "slurm",
-    "run workers as jobs of Slurm",
+    "run workers as Slurm jobs",
     (
         _verb(
             "render",
@@ -90,61 +92,61 @@ SLURM = Noun(
             _POOLS,
             CLUSTER_NAME,
             MASTER_PORT,
-            arg("--host", default="127.0.0.1", metavar="ADDRESS", help="of this machine, as nodes reach it"),
+            arg("--host", default="127.0.0.1", metavar="ADDRESS", help="address of this machine for the nodes"),
             arg(
                 "--storage-host-path",
                 type=Path,
                 metavar="DIR",
-                help="where checkpoints go; nodes see it, too",
+                help="where checkpoints are stored; nodes must be able to access it",
             ),
             INITIAL_PASSWORD,
-            arg("--force", action="store_true", help="replace one of this name that runs"),
+            arg("--force", action="store_true", help="replace a running cluster of this name"),
         ),
-        _verb("down", "stop it, and cancel its jobs", slurm_down, CLUSTER_NAME),
+        _verb("down", "stop the cluster and cancel its jobs", slurm_down, CLUSTER_NAME),
         _verb("status", "show its programs and its jobs", slurm_status, CLUSTER_NAME),
     ),
 )
 
 _RELEASE = (
-    arg("--name", default="steadfast", help="of the release; default: steadfast"),
+    arg("--name", default="steadfast", help="name of the release; default: steadfast"),
     arg("--namespace", default="steadfast", help="default: steadfast"),
     arg(
         "--workers-namespace", metavar="NAMESPACE", help="as workers.namespace of the values, if that is set"
     ),
 )
 _KEYS = (
-    arg("--keys", metavar="DIR", required=True, help="folder that keeps the cluster's keys; made at first"),
+    arg("--keys", metavar="DIR", required=True, help="folder for the cluster's keys; created if missing"),
     arg("--brokers", type=int, choices=(1, 3), default=1, help="as broker.count of the values; default: 1"),
 )
 _CHART = (
-    arg("--values", action="append", metavar="FILE", help="values of the chart; later files count"),
+    arg("--values", action="append", metavar="FILE", help="chart values; later files take precedence"),
     arg("--chart", metavar="CHART", help="folder, archive or address; default: deploy/helm/steadfast"),
 )
 
 KUBERNETES = Noun(
     "kubernetes k8s",
-    "run a cluster on Kubernetes, by its Helm chart",
+    "run a cluster on Kubernetes with its Helm chart",
     (
         _verb(
             "keys", "print the Secrets that hold the cluster's keys", _kubernetes("keys"), *_RELEASE, *_KEYS
         ),
-        _verb("render", "print what the chart makes", _kubernetes("render"), *_RELEASE, *_CHART),
+        _verb("render", "print the chart's manifests", _kubernetes("render"), *_RELEASE, *_CHART),
         _verb(
             "up",
-            "make the keys, and install or change the release",
+            "create the keys, and install or upgrade the release",
             _kubernetes("up"),
             *_RELEASE,
             *_KEYS,
             *_CHART,
-            arg("--wait", action="store_true", help="until all of it is ready"),
+            arg("--wait", action="store_true", help="wait until everything is ready"),
         ),
         _verb(
             "down",
-            "remove the release and its workers; volumes and keys stay",
+            "remove the release and its workers, but keep volumes and keys",
             _kubernetes("down"),
             *_RELEASE,
-            arg("--delete-data", action="store_true", help="remove volumes and keys, too"),
+            arg("--delete-data", action="store_true", help="also remove volumes and keys"),
         ),
-        _verb("status", "show what runs of it", _kubernetes("status"), *_RELEASE),
+        _verb("status", "show what is running", _kubernetes("status"), *_RELEASE),
     ),
 )

@@ -1,4 +1,4 @@
-"""Bring checkpoints here, with a bar while much of it is on its way (client spec, sections 5 and 6)."""
+"""Downloads checkpoints, with a progress bar for large ones (client spec, sections 5 and 6)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, 
 
 
 def yes_or_no(text: str) -> bool:
-    """A boolean as people write them."""
+    """Parse a boolean in common spellings."""
     if text.lower() not in _BOOLEANS:
         raise argparse.ArgumentTypeError(f"'{text}' is neither true nor false")
     return _BOOLEANS[text.lower()]
@@ -39,7 +39,7 @@ _BLOCK_BYTES = 512
 
 
 def fetch(checkpoint: Checkpoint, path: Path | None, mode: str, quiet: bool) -> str:
-    """Download one; returns where it is. Raises `Failure` saying what went wrong."""
+    """Download a checkpoint and return its path. Raises `Failure` with the reason."""
     from determined import errors
     from determined.experimental._enums import DownloadMode
 
@@ -57,7 +57,7 @@ def fetch(checkpoint: Checkpoint, path: Path | None, mode: str, quiet: bool) -> 
 
 
 def show(downloaded: Sequence[tuple[Checkpoint, str]], quiet: bool) -> None:
-    """Tell what was downloaded where."""
+    """Print what was downloaded, and where."""
     if quiet:
         for _, path in downloaded:
             print(path)
@@ -88,7 +88,7 @@ def _row(checkpoint: Checkpoint) -> list[object]:
 
 @contextlib.contextmanager
 def _bar(target: Path, total: int, hidden: bool) -> Iterator[None]:
-    """A bar on stderr for a person, from what has come to the disk so far."""
+    """Show a progress bar on a terminal, based on the bytes on disk so far."""
     if hidden or not sys.stderr.isatty():
         yield
         return
@@ -113,7 +113,7 @@ def _bar(target: Path, total: int, hidden: bool) -> Iterator[None]:
 
 
 def arrived(target: Path) -> int:
-    """Bytes on the disk, also of files that already have their later length but not yet their content."""
+    """Return the bytes on disk, including partial files whose full length is already allocated."""
     scratch = target.parent.glob(f".{target.name}.*") if target.parent.is_dir() else ()
     size = 0
     for path in (file for place in (target, *scratch) for file in place.rglob("*")):

@@ -53,9 +53,7 @@ class _Star:
         return self._calls
 
     def _expect(self, peer: int, kind: int, call: int, mine: int) -> bytearray:
-        """Receive a peer's next frame, which must have that kind and call number; `mine` is this rank's
-        call.
-        """
+        """Receive a peer's next frame of that kind and call number. `mine` is this rank's call."""
         sent_kind, its_call, content = self._links[peer].receive()
         if sent_kind == ERROR:
             raise RuntimeError(content.decode())
@@ -74,9 +72,7 @@ class _Star:
         raise NotImplementedError
 
     def _peer_gone(self, peer: int) -> NoReturn:
-        """Handle the end of a connection: raise with the reason, after waiting for the lifeline to report
-        it.
-        """
+        """Raise after a connection has ended, with the reason that the lifeline reports."""
         self._told.wait(_REASON_S)
         self._fail(self._why or f"rank {peer} of this job has {'left' if peer in self._left else 'gone'}")
 

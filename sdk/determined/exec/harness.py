@@ -80,13 +80,12 @@ def train(kind: type[Trial], info: det.ClusterInfo) -> None:
     """Train with the framework that a class is written for."""
     entry = entry_of(kind)
     if entry is None:
-        stop(f"{kind.__name__} is none of {', '.join(name for _, name, _ in TRIALS)}: derive it from one of them")
+        stop(f"{kind.__name__} is no {', '.join(name for _, name, _ in TRIALS)}: derive it from one of them")
     entry.train(kind, info)
 
 
 def entry_of(kind: type[Any]) -> Any:
-    """Return the module that trains a class, with `train` and `try_locally`, or None for an unknown
-    framework.
+    """Return the module with `train` and `try_locally` for a class, or None for an unknown framework.
 
     Importing a class has already imported its base, so no framework is imported just to check.
     """

@@ -40,9 +40,9 @@ PRISTINE = Path("/run/determined/train/model")
 ATTEMPTS = 6
 CONNECT_S = 60.0
 ANSWER_S = 660.0
-"""Timeout of the rendezvous request, which the master answers once the last node has started or after ten
-minutes.
+"""Timeout of the rendezvous request.
 
+The master answers it once the last node has started, or after ten minutes.
 Longer than that, so that the request is repeated only if the master has vanished.
 """
 _GPUS = (

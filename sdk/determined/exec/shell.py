@@ -72,8 +72,7 @@ SFTP = ("/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server", "/us
 
 
 def main() -> int:
-    """Serve until the task is killed.
-"""
+    """Serve until the task is killed."""
     task = _serving.served("shell.json", "det shell start")
     sshd = shutil.which("sshd") or next((path for path in PLACES if os.access(path, os.X_OK)), None)
     if sshd is None:

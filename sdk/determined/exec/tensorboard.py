@@ -5,8 +5,6 @@ and `roots` (where the platform may read). Files are fetched periodically while 
 forwards browser requests.
 Source: launchers spec, section 1; REST spec, section 7.
 """
-"""
-"""
 
 from __future__ import annotations
 

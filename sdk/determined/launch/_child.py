@@ -60,9 +60,7 @@ def start(
 
 
 def passing_on(begin: Callable[[], P]) -> P:
-    """Start a process with `begin` and forward received signals to it, including those that arrive
-    meanwhile.
-    """
+    """Start a process with `begin` and forward received signals to it, including early ones."""
     early: list[int] = []
     for number in PASSED_ON:
         signal.signal(number, lambda number, _frame: early.append(number))

@@ -1,5 +1,6 @@
-"""Storage access for the platform's own tasks, which have more rights than the author of a storage
-configuration.
+"""Storage access for the platform's own tasks.
+
+They have more rights than the author of a storage configuration.
 
 A directory is used only below the storage roots announced by the worker. No symbolic link on the path of a
 deletion is followed, not even one created concurrently. Linux only, like the tasks.

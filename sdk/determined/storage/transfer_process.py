@@ -40,8 +40,7 @@ serve()
 
 
 class Apart:
-    """A storage whose uploads run in a separate process.
-"""
+    """A storage whose uploads run in a separate process."""
 
     def __init__(self, storage: StorageManager) -> None:
         self._storage = storage

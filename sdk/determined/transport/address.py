@@ -1,4 +1,4 @@
-"""Where the master is (client spec, section 1)."""
+"""The master's address (client spec, section 1)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SCHEME_PORTS = {"http": 80, "https": 443}
 
 
 def master_url(address: str | None = None) -> str:
-    """The master's URL, always with scheme and port, without a trailing slash; a path prefix is kept.
+    """Return the master's URL, always with scheme and port and without a trailing slash. Keeps a path prefix.
 
     Without `address`: `DET_MASTER`, else `DET_MASTER_ADDR`, else this host. Raises ValueError for an
     address that is none, TypeError for what is no text.

@@ -1,8 +1,8 @@
-"""How often something may be done: so often at once, and so often in the long run."""
+"""Rate limiting with a burst size and a long-term rate (a token bucket)."""
 
 
 class Budget:
-    """A number of times that grows back.
+    """A token bucket.
 
     Example:
         >>> budget = Budget(2, per_s=1.0)
@@ -11,12 +11,12 @@ class Budget:
     """
 
     def __init__(self, most: int, per_s: float) -> None:
-        """`most` times at once; `per_s` times more every second."""
+        """Allow `most` at once, refilled at `per_s` per second."""
         self._most, self._per_s = float(most), per_s
         self._left, self._at = float(most), 0.0
 
     def spend(self, now: float) -> bool:
-        """Whether it may be done now, once; `now` in seconds of a clock that never goes back."""
+        """Take a token and return whether there was one. `now` is in seconds of a monotonic clock."""
         self._left = min(self._most, self._left + (now - self._at) * self._per_s)
         self._at = now
         if self._left < 1:

@@ -1,7 +1,7 @@
-"""The transport of a script that runs on a cluster: reports out, operations and preemption in.
+"""The transport of a script on a cluster: sends reports and facts, receives operations and preemption.
 
-Reports are kept in memory and sent by a background thread. What the cluster decides about the trial arrives
-by `ClusterNews`, and answers to what the script asks by `Questions`.
+Reports are kept in memory and sent by a background thread. `ClusterNews` receives the cluster's decisions
+about the trial, and `Questions` the answers to the script's questions.
 """
 
 import atexit
@@ -31,14 +31,17 @@ logger = logging.getLogger("determined.transport")
 
 PROGRESS_EVERY_S = 1.0
 PROGRESS_AT_ONCE, PROGRESS_PER_S = 1000, 20.0
-"""Reports of progress that a custom search hears one by one: so many, and so many more every second."""
+"""Progress reports that a custom search receives individually: burst size, and rate per second after that."""
 FIRST_ANSWER_S = 5.0
 FACT_S = 10.0
-"""How long a call waits, once in an outage, until its fact is stored; then it is sent later."""
+"""How long a call waits, once per outage, for its fact to be stored. After that it is sent later."""
 
 
 def connect(info: ClusterInfo) -> "BusTransport":
-    """The transport of this allocation; reads the broker's address from `bus.json` in the info directory."""
+    """Create the transport of this allocation.
+
+    Reads the broker's address from `bus.json` in the info directory.
+    """
     path = info_directory() / "bus.json"
     settings = json.loads(path.read_text())
     inbox = settings.get("inbox_prefix", "_INBOX")
@@ -58,22 +61,22 @@ class BusTransport:
         self._allocation = info.allocation_id
         self._thread = thread
         self._witness = subjects.witness_of_trial(self._trial)
-        """Where facts are stated; the cluster puts them into its log."""
+        """Subject that facts are published to. The intake passes them on to the log."""
         self._news = ClusterNews(thread, self._trial, self._run, self._allocation)
         self._refusals = self._news.refusals
         self._questions = Questions(thread, self._trial, config.get("smaller_is_better", True))
         self._newest: dict[str, MetricReport] = {}
-        """By group, all that was reported at the newest steps."""
+        """By group, everything reported at the latest steps."""
         self._progressed_at = 0.0
         self._each_progress = (
             Budget(PROGRESS_AT_ONCE, PROGRESS_PER_S) if config.get("name") == "custom" else None
         )
-        """A search method of the user's own hears of all, but from a script that tells it all the time."""
+        """Limits progress to a custom search method. It gets every report, unless the script floods it."""
         self._acknowledged = False
         self._started = self._closed = False
         self._exit_patience_s = exit_patience()
         self._process = os.getpid()
-        """What a process forked from this one inherits is not its own: the thread stays here."""
+        """A forked process must not use what it inherits: the thread does not exist there."""
         head = ReportBatch(
             trial_id=self._trial,
             experiment_id=self._experiment,
@@ -82,7 +85,7 @@ class BusTransport:
             searcher_metric=config["metric"],
             smaller_is_better=config.get("smaller_is_better", True),
             series=[],
-            # Several processes of a run may report, one after the other.
+            # Several processes of a run may report, one after another.
             sender=os.urandom(6).hex(),
         )
         self._outbox = Outbox(thread, head, self._refusals.append)
@@ -104,7 +107,7 @@ class BusTransport:
         atexit.register(self._leave_at_exit)
 
     def close(self) -> None:
-        """Flush, then leave; raises a refusal that no call has raised yet."""
+        """Flush, then disconnect. Raises a refusal that no call has raised yet."""
         if not self._begin_to_leave():
             return
         atexit.unregister(self._leave_at_exit)
@@ -126,7 +129,7 @@ class BusTransport:
         return True
 
     def _leave_at_exit(self) -> None:
-        """Flush what a script leaves behind that ends without `close`; what fails now can only be told."""
+        """Flush the reports of a script that exits without `close`. Failures can only be logged."""
         if not self._begin_to_leave():
             return
         patience_s = self._exit_patience_s
@@ -136,7 +139,7 @@ class BusTransport:
             else:
                 self._tell_lost(f"for {patience_s:g} s nothing could be stored{self._thread.trouble}")
         except BaseException as error:
-            self._tell_lost(f"the wait for it was broken off by {error!r}")
+            self._tell_lost(f"the wait for it was interrupted by {error!r}")
         self._log_refusals()
 
     def _tell_lost(self, why: str) -> None:
@@ -150,10 +153,10 @@ class BusTransport:
     # -- reports
 
     def report(self, report: MetricReport) -> None:
-        """Queue a report; the background thread sends it with its neighbours.
+        """Queue a report; the background thread sends it in a batch.
 
-        What repeats a metric of the report before is told at once, by a RuntimeError; of an earlier one the
-        metrics service tells, later.
+        A metric that repeats one of the previous report raises RuntimeError immediately. Repeats of earlier
+        ones are detected later by the metrics service.
         """
         if self._refusals or os.getpid() != self._process:
             self._thread.check()
@@ -166,7 +169,7 @@ class BusTransport:
         self._outbox.put(report)
 
     def flush(self) -> None:
-        """Block until every report so far is stored."""
+        """Block until all reports so far are stored."""
         self._outbox.wait()
         self._raise_refusal()
 
@@ -177,11 +180,11 @@ class BusTransport:
     # -- searcher
 
     def operation(self) -> SearcherOp | None:
-        """The open operation, as the searcher last said."""
+        """Return the open operation, according to the searcher's latest message."""
         return self._news.operation()
 
     def complete(self, seq: int, length: int, metric: object) -> None:
-        """State the completion, then wait for the searcher's answer to it."""
+        """Publish the completion, then wait for the searcher's answer to it."""
         done = trial.OperationCompleted(
             trial_id=self._trial, run=self._run, seq=seq, length=length, metric=metric
         )
@@ -189,7 +192,7 @@ class BusTransport:
         self._news.wait_for_answer_to(seq)
 
     def progress(self, units: float) -> None:
-        """Thinned out: at most one a second goes into the log. A custom search hears each."""
+        """Publish progress, thinned to one per second in the log. A custom search receives each report."""
         now, event = time.monotonic(), trial.Progressed(self._trial, self._run, units)
         if self._each_progress is not None and self._each_progress.spend(now):
             self._progressed_at = now
@@ -202,7 +205,7 @@ class BusTransport:
     # -- facts
 
     def checkpoint(self, stored: StoredCheckpoint) -> None:
-        """State that a checkpoint is stored."""
+        """Publish that a checkpoint is stored."""
         fact = trial.CheckpointStored(
             trial_id=self._trial,
             experiment_id=self._experiment,
@@ -217,34 +220,34 @@ class BusTransport:
         self._state(fact, f"checkpoint {stored.uuid}")
 
     def preempted(self) -> bool:
-        """Whether this allocation shall leave; a local answer after the first."""
+        """Whether this allocation should exit. Answered locally after the first call."""
         if not self._news.preempted and not self._news.known.done():
             self._first_answer.lasts(self._news.known)
         return self._news.preempted
 
     def acknowledge_preemption(self) -> None:
-        """State that the coming exit is meant."""
+        """Publish that the script is about to exit intentionally."""
         if not self._acknowledged:
             self._acknowledged = True
             fact = trial.PreemptionAcknowledged(self._trial, self._run)
             self._state(fact, "the acknowledged preemption")
 
     def exit_early(self, reason: str) -> None:
-        """State that the script gives the trial up."""
+        """Publish that the script ends the trial."""
         fact = trial.ExitedEarly(self._trial, self._run, reason)
         self._state(fact, "the early exit")
 
     def set_status(self, status: str) -> None:
-        """Show what the script is doing."""
+        """Publish the script's status text."""
         self._raise_refusal()
         shown = status.replace("\0", "")[:TEXT_CHARACTERS]
         self._status.tell(trial.StatusSet(self._trial, self._run, shown))
 
     def _state(self, event: Any, what: str) -> None:
-        """Have a fact stored behind all that was reported; in an outage, later."""
+        """Store a fact after all earlier reports. In an outage, return and store it later."""
         fact = self._put(event, what)
         if not self._facts.lasts(fact.settled):
-            logger.warning("the cluster hears later of %s%s", what, self._thread.trouble)
+            logger.warning("the cluster will be told later of %s%s", what, self._thread.trouble)
             fact.left = True
             self._thread.check()
         if fact.settled.done():
@@ -266,19 +269,22 @@ class BusTransport:
     # -- questions
 
     def best_validation(self) -> float | None:
-        """The best searcher metric of the experiment so far, as far as this process knows in an outage."""
+        """Return the experiment's best searcher metric so far. In an outage, the last known value."""
         self._raise_refusal()
         return self._questions.best_validation()
 
     def storage_refusal(self, size_bytes: int) -> str:
-        """What the registry says of another checkpoint of so many bytes."""
+        """Return why the registry refuses another checkpoint of this size, or an empty string."""
         return self._questions.storage_refusal(size_bytes)
 
     def checkpoint_metadata(self, uuid: str) -> dict[str, Any]:
-        """What the registry holds as metadata of a checkpoint."""
+        """Return a checkpoint's metadata from the registry."""
         return self._questions.checkpoint_metadata(uuid)
 
 
 def _new_id() -> str:
-    """An id that the broker knows repeats of a message by: nobody else can guess it, and use it before."""
+    """Return a deduplication id for the broker.
+
+    It is random, so that nobody can guess it and use it first.
+    """
     return os.urandom(16).hex()

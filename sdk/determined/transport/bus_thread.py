@@ -1,7 +1,7 @@
-"""One background thread that owns the connection to the broker.
+"""The background thread that owns the connection to the broker.
 
-The script's threads hand work over and go on; everything that reaches the broker goes through here, in
-order, again and again until it is stored. Nothing in here ever raises into a training loop.
+The script's threads hand over work and continue. Everything for the broker passes through this thread, in
+order, and is retried until it is stored. Nothing in here raises into a training loop.
 """
 
 import asyncio
@@ -34,24 +34,24 @@ ACK_TIMEOUT_S = 5.0
 RETRY_S = 0.25
 HURRY_S = 2.0
 CREDENTIALS_EVERY_S = 60.0
-"""How often is looked whether there are new ones."""
+"""How often to check for renewed credentials."""
 PING_EVERY_S = 10
-"""A broker that vanished without a word is given up after three of these."""
+"""A broker that stops responding is given up after three pings."""
 AWAY = (NatsError, APIError, TimeoutError, OSError)
-"""What a broker that is away, or in the middle of choosing a leader, looks like."""
+"""Errors seen while a broker is unreachable or electing a leader."""
 HEADER_BYTES = 1024
-"""What the broker counts beside the body of a message; it ends the connection of who sends too much."""
+"""Allowance for headers in the broker's payload limit. Exceeding the limit closes the connection."""
 WARNED_AGAIN_S = 10.0
 LEAVE_S = 5.0
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    # asyncio warns whenever a TLS connection of nats-py's ends: nobody can do anything about that.
+    # asyncio warns whenever a TLS connection of nats-py ends; nothing can be done about that.
     return not str(record.msg).startswith("returning true from eof_received()")
 
 
 class BusThread:
-    """A connection that comes back by itself, and the loop that it lives in."""
+    """A self-restoring connection and the event loop it runs in."""
 
     def __init__(
         self,
@@ -60,46 +60,47 @@ class BusThread:
         inbox_prefix: str,
         authorities_path: Path | None = None,
     ) -> None:
-        """Prepare a connection; nothing is opened before it is needed.
+        """Prepare a connection. Nothing is opened until it is needed.
 
         Args:
             urls: Addresses of brokers.
-            credentials: Path of the file that this process signs in with; None where brokers ask for nothing.
-            inbox_prefix: Subjects below which answers to this process arrive.
-            authorities_path: A JSON file whose `ca` holds authorities, in PEM, that are trusted beside the
-                system's for brokers at `tls://`.
+            credentials: Path of the credentials file, or None if the brokers need none.
+            inbox_prefix: Prefix of the subjects on which replies to this process arrive.
+            authorities_path: A JSON file whose `ca` field holds additional trusted authorities, in PEM, for
+                brokers at `tls://`.
 
         Both files may be replaced at any time.
         """
         self._urls, self._authorities_path = list(urls), authorities_path
         self._credentials = credentials
         self._trusted = ""
-        """The authorities of the newest connection."""
+        """The authorities used by the latest connection."""
         self._inbox_prefix = inbox_prefix
         self._connected_with = b""
-        """The credentials of the present connection."""
+        """The credentials used by the current connection."""
         self._loop = ScriptLoop()
         self._thread = threading.Thread(target=self._run, name="determined-bus", daemon=True)
         self._connected: asyncio.Task[Client] | None = None
         self._moved = asyncio.Event()
-        """There is another connection: over it nothing comes of what was asked over the one before."""
+        """Set when the connection was replaced: replies to requests on the old one will not arrive."""
         self._leaving = False
         self._trouble: Exception | None = None
         self._warned, self._warned_at = False, float("-inf")
         self._forbidden: set[str] = set()
-        """Subjects, in lower case, that this connection may not publish to."""
+        """Subjects, in lower case, that this connection is not allowed to publish to."""
 
     def start(self) -> None:
-        """Start the thread and connect in it; returns at once."""
+        """Start the thread, which connects in the background. Returns immediately."""
         self._thread.start()
         if self._credentials is not None or self._has_tls:
             self.keep_going(self._take_up_renewals, "looking after the credentials")
 
     async def _take_up_renewals(self) -> None:
-        """Connect with new credentials as soon as they are there, before the old ones end; know the broker by
-        new authorities from its next connection on.
+        """Reconnect with renewed credentials before the old ones expire, and use new authorities for the next
+        connection.
 
-        The worker writes them in time; a connection whose credentials end is closed by the broker for good.
+        The worker renews the files in time. The broker permanently closes a connection whose credentials
+        expire.
         """
         while True:
             await asyncio.sleep(CREDENTIALS_EVERY_S)
@@ -116,7 +117,7 @@ class BusThread:
         return any(url.startswith("tls://") for url in self._urls)
 
     def _authorities(self) -> str:
-        """Empty where none are named, or cannot be read just now."""
+        """Return the additional authorities; empty if none are configured or the file cannot be read now."""
         try:
             if self._authorities_path is None:
                 return ""
@@ -125,7 +126,7 @@ class BusThread:
             return ""
 
     def _read_credentials(self) -> bytes:
-        """Empty where there are none just now."""
+        """Return the credentials; empty if they cannot be read now."""
         try:
             with open(self._credentials or "", "rb") as file:
                 return file.read()
@@ -174,11 +175,11 @@ class BusThread:
             context.load_verify_locations(cadata=authorities)
         self._trusted = authorities
         logging.getLogger("asyncio").addFilter(_is_news)
-        # First of all: else whoever stands in between could keep the client from it.
+        # TLS from the first byte; otherwise a man in the middle could prevent the upgrade to TLS.
         return {"tls": context, "tls_handshake_first": True}
 
     def _note_trouble(self, error: Exception) -> None:
-        # One line for an outage, however many attempts it takes; the training goes on meanwhile.
+        # Log one line per outage, regardless of the number of attempts. Training continues meanwhile.
         if not self._warned and time.monotonic() - self._warned_at > WARNED_AGAIN_S:
             self._warned, self._warned_at = True, time.monotonic()
             logger.warning(
@@ -188,27 +189,27 @@ class BusThread:
 
     @property
     def trouble(self) -> str:
-        """Why nothing can be done just now, to be put behind a sentence; empty when all is well."""
+        """The current connection problem, as a suffix for log messages; empty if there is none."""
         if self._trouble is None:
             return ""
-        # Not the whole address: it may hold a password.
+        # Omit user info from the address, because it may contain a password.
         hosts = ", ".join(urlsplit(url).netloc.rpartition("@")[2] for url in self._urls)
         return f" ({hosts}: {self._trouble!r})"
 
     def check(self) -> None:
-        """RuntimeError unless the thread runs; in a copy of the process made by `os.fork` it does not."""
+        """Raise RuntimeError if the thread is not running, for example in a process created by `os.fork`."""
         if not self._thread.is_alive():
             raise RuntimeError("the thread that talks to the cluster does not run in this process (any more)")
 
     def submit(self, work: Coroutine[Any, Any, T]) -> "concurrent.futures.Future[T]":
-        """Run a coroutine in the thread; for those who look at what comes of it."""
+        """Run a coroutine in the thread, for callers that check its result."""
         if not self._thread.is_alive():
             work.close()
             self.check()
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def soon(self, do: Callable[..., object], *arguments: object) -> None:
-        """Call a function in the thread's loop; RuntimeError when the thread has ended."""
+        """Call a function in the thread's event loop. Raises RuntimeError if the thread has ended."""
         try:
             self._loop.call_soon_threadsafe(do, *arguments)
         except RuntimeError:
@@ -216,7 +217,7 @@ class BusThread:
             raise
 
     def keep_going(self, work: Callable[[], Coroutine[Any, Any, Any]], what: str) -> None:
-        """Run what has no end; when it fails, that is told and it is begun again."""
+        """Run an endless coroutine. If it fails, log the error and restart it."""
         self.submit(self._keeping(work, what))
 
     async def _keeping(self, work: Callable[[], Coroutine[Any, Any, Any]], what: str) -> None:
@@ -225,18 +226,19 @@ class BusThread:
             try:
                 await work()
             except Exception as error:
-                # The same failure again and again is told once.
+                # Log a repeated failure only once.
                 if repr(error) != failure:
                     failure = repr(error)
                     logger.exception(
-                        "%s failed and is begun again, nothing is lost by it; please report", what
+                        "%s failed and is restarted, nothing is lost; please report this", what
                     )
             await asyncio.sleep(RETRY_S)
 
     async def connection(self) -> Client:
-        """The connection, as soon as there is one; made anew where it was closed for good.
+        """Return the connection once it is established, replacing one that was closed permanently.
 
-        The broker does that to one that it finds too slow, say, or while its own settings change.
+        The broker closes a connection permanently if, for example, it is too slow or the broker's settings
+        change.
         """
         if self._connected is None or (self._is_of_no_use(self._connected) and not self._leaving):
             self._connected = self._loop.create_task(self._connect())
@@ -252,9 +254,9 @@ class BusThread:
         moved.set()
 
     async def store(self, subject: str, body: bytes, id: str) -> None:
-        """Have a message stored in its stream exactly once, however long that takes.
+        """Store a message in its stream exactly once, retrying for as long as it takes.
 
-        Raises `Refused` where that will never be.
+        Raises `Refused` if it can never be stored.
         """
 
         async def publish(client: Client) -> None:
@@ -269,8 +271,10 @@ class BusThread:
         await self._until_done(publish)
 
     async def ask(self, subject: str, body: bytes, within_s: float = ACK_TIMEOUT_S) -> bytes:
-        """Ask a service, again until it answers, and after `within_s` of silence; raises `Refused` where that
-        is not allowed."""
+        """Send a request until it is answered, retrying after `within_s` without a reply.
+
+        Raises `Refused`.
+        """
 
         async def request(client: Client) -> bytes:
             return await self._request(client, subject, body, within_s=within_s)
@@ -280,10 +284,10 @@ class BusThread:
     async def wait_for_news(
         self, subject: str, body: bytes, within_s: float, hurry: Callable[[], bool]
     ) -> bytes | None:
-        """Ask what is answered when there is something to say; None where it must be asked anew.
+        """Send a long-poll request. Returns None if it must be sent again.
 
-        That is, nobody is there to answer, there is another connection, or somebody is in a `hurry` and
-        whoever was asked may be gone.
+        That is the case if nobody is there to reply, the connection was replaced, or a caller is in a `hurry`
+        and the replica that received the request may be gone.
         """
 
         async def request(client: Client) -> bytes | None:
@@ -296,7 +300,7 @@ class BusThread:
                         break
                 return asked.result() if asked.done() else None
             except NoRespondersError:
-                # The owner is away, the broker is not: what is reported is stored meanwhile.
+                # Only the service is unreachable, not the broker, so reports are still being stored.
                 return None
             finally:
                 asked.cancel()
@@ -312,7 +316,7 @@ class BusThread:
         headers: dict[str, str] | None = None,
         within_s: float = ACK_TIMEOUT_S,
     ) -> bytes:
-        # The broker tells a refusal beside the request, which itself is never answered.
+        # The broker reports a permission error separately; the request itself never gets a reply.
         if subject.lower() not in self._forbidden:
             try:
                 reply = await client.request(subject, body, timeout=within_s, headers=headers)
@@ -333,7 +337,7 @@ class BusThread:
                 await asyncio.sleep(RETRY_S)
 
     def stop(self, within_s: float = LEAVE_S) -> None:
-        """Leave the broker and end the thread; when that takes longer, the thread ends by itself, later."""
+        """Disconnect and end the thread. If that takes too long, the thread ends later by itself."""
         if not self._thread.is_alive():
             return
         deadline = time.monotonic() + within_s

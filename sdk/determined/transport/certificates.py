@@ -1,7 +1,7 @@
-"""Which TLS certificate of a master this person trusts (client spec, section 1).
+"""TLS certificates of masters that the user trusts (client spec, section 1).
 
 File `certs.json`: `{"<url>": "<PEM chain>"}`. `DET_MASTER_CERT_FILE` (a path, or `noverify`) and
-`DET_MASTER_CERT_NAME` (the name in the certificate, where it differs from the host) override it.
+`DET_MASTER_CERT_NAME` (the name in the certificate, if it differs from the host) override it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from determined.transport import token_store
 
 
 def verification(master: str) -> bool | str:
-    """What to check the certificate against: True the usual authorities, a file's path, False nothing."""
+    """Return how to verify the certificate: True (default authorities), a file path, or False (no check)."""
     override = os.environ.get("DET_MASTER_CERT_FILE")
     if override:
         return False if override.lower() == "noverify" else override
@@ -26,12 +26,12 @@ def verification(master: str) -> bool | str:
 
 
 def expected_name() -> str | None:
-    """The name that must stand in the certificate; None for the host of the address."""
+    """Return the name expected in the certificate, or None for the host in the address."""
     return os.environ.get("DET_MASTER_CERT_NAME") or None
 
 
 def presented(master: str) -> tuple[str, str]:
-    """The certificate that the master shows just now, as PEM, and its SHA-256 fingerprint. Trusts nobody."""
+    """Return the master's current certificate (PEM) and its SHA-256 fingerprint, without verifying it."""
     parts = urlsplit(master)
     pem = ssl.get_server_certificate((parts.hostname or "", parts.port or 443))
     digest = hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem)).hexdigest().upper()
@@ -39,7 +39,7 @@ def presented(master: str) -> tuple[str, str]:
 
 
 def trust(master: str, pem: str) -> None:
-    """Accept this certificate for this master from now on."""
+    """Trust this certificate for this master from now on."""
     path = token_store.config_dir() / "certs.json"
     token_store.replace_private(path, json.dumps({**_trusted(), master: pem}, indent=2))
 
@@ -56,7 +56,7 @@ def _trusted() -> dict[str, str]:
 
 
 def _old_chain(master: str) -> str | None:
-    """Earlier clients kept one `master.crt` for all masters: it is taken over once."""
+    """Migrate the single `master.crt` that earlier clients used for all masters."""
     old = token_store.config_dir() / "master.crt"
     if not old.is_file():
         return None
@@ -67,7 +67,7 @@ def _old_chain(master: str) -> str | None:
 
 
 def _as_file(chain: str) -> Path:
-    """Requests takes certificates from files only."""
+    """Write the chain to a file, because requests accepts certificates only as files."""
     name = hashlib.sha256(chain.encode()).hexdigest()[:16]
     path = token_store.config_dir() / "certs" / f"{name}.pem"
     if not path.exists():

@@ -1,6 +1,6 @@
-"""What the cluster tells a script unasked: operations, whether to leave, reports that were refused.
+"""News from the cluster for a script: operations, preemption, refused reports.
 
-Each is a question to the owner that waits until there is something to say.
+Each is a long-poll request to the owner, which replies when there is news.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ from determined.transport.waiting import TOLD_EVERY_S
 logger = logging.getLogger("determined.transport")
 
 MARGIN_S = 5.0
-"""For an answer that was given at the last moment to arrive."""
+"""Extra time for a reply sent at the last moment to arrive."""
 AGAIN_S = 0.5
-"""At least so long lies between two questions of which nothing came."""
+"""Minimum time between two requests if the first brought nothing."""
 
 
 class ClusterNews:
-    """What one run of a trial was told so far."""
+    """The news that one run of a trial has received so far."""
 
     def __init__(self, thread: BusThread, trial_id: int, run: int, allocation_id: str) -> None:
         self._thread = thread
@@ -40,20 +40,20 @@ class ClusterNews:
         self._op: SearcherOp | None = None
         self._idled = 0
         self._blocked = 0
-        """Calls that wait for what is heard."""
+        """Number of calls that are blocked waiting for news."""
         self.known: Future[None] = Future()
-        """Done when the scheduler has said for the first time whether to leave."""
+        """Done once the scheduler has said for the first time whether to exit."""
         self.preempted = False
         self.refusals: deque[str] = deque()
 
     def start(self) -> None:
-        """Ask in the background, again and again."""
+        """Start polling in the background."""
         self._thread.keep_going(self._hear_operations, "listening to the searcher")
         self._thread.keep_going(self._hear_leave, "listening to the scheduler")
         self._thread.keep_going(self._hear_refusals, "listening to the metrics service")
 
     def operation(self) -> SearcherOp | None:
-        """The open operation, as the searcher last said; None when there is none. Waits for the first."""
+        """Return the open operation, or None if there is none. Waits for the searcher's first message."""
         self._wait_until(lambda: self._op is not None, "the trial's next operation")
         op = self._op
         return op if op is not None and op.seq > self._idled else None
@@ -107,7 +107,7 @@ class ClusterNews:
                 self.refusals.extend(seen.reasons)
 
     async def _news(self, owner: str, ask: msgspec.Struct, wait_s: float) -> Any:
-        """What an owner says that was not seen; None for nothing, so far."""
+        """Return an owner's news since what was last seen, or None if there is none yet."""
         began = time.monotonic()
         subject = subjects.asked_by_trial(self._trial, owner, "news")
         body = await self._thread.wait_for_news(
@@ -118,7 +118,7 @@ class ClusterNews:
         )
         answer = Answer() if body is None else msgspec.json.decode(body, type=Answer)
         if answer.problem is not None:
-            logger.warning("the %s tells nothing: %s", owner, answer.problem.message)
+            logger.warning("the %s sends no news: %s", owner, answer.problem.message)
         if answer.value is None and time.monotonic() - began < AGAIN_S:
             await asyncio.sleep(AGAIN_S)
         return answer.value

@@ -1,4 +1,4 @@
-"""Turns single reports into the columns that travel (contracts, `reports`)."""
+"""Converts single reports to the columnar form in which they are sent (contracts, `reports`)."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -8,11 +8,11 @@ from det_contracts.reports import Series
 from determined.transport.protocol import MetricReport
 
 Timed = tuple[float, MetricReport]
-"""A report and when it was made: seconds since the epoch, UTC."""
+"""A report and the time it was made, in seconds since the epoch (UTC)."""
 
 
 def to_series(reports: Iterable[Timed]) -> list[Series]:
-    """Group consecutive reports that share group and metric names; the order of reports is kept."""
+    """Group consecutive reports with the same group and metric names, keeping their order."""
     return [_series(list(same)) for _, same in groupby(reports, _shape)]
 
 
@@ -22,7 +22,7 @@ def _shape(timed: Timed) -> tuple[Any, ...]:
 
 
 def _series(timed: Sequence[Timed]) -> Series:
-    """No loop over values: the thread that sends holds the interpreter while a script trains."""
+    """Build one series. Avoids loops over values, because the sending thread holds the interpreter lock."""
     reports = [report for _, report in timed]
     first = reports[0]
     values = zip(*(report.metrics.values() for report in reports), strict=True)

@@ -6,12 +6,12 @@ from typing import Any
 
 
 class ScriptLoop(asyncio.SelectorEventLoop):
-    """An event loop that can connect to a broker with a host name while the interpreter is ending.
+    """An event loop that can resolve host names while the interpreter is exiting.
 
-    asyncio has names looked up by an executor. From the moment when the main thread has ended, before
-    functions of `atexit` are called, an executor takes no work and, from Python 3.12 on, no thread can be
-    started. So this loop looks names up itself. It stands still meanwhile, for seconds where no name server
-    answers: names are looked up only while there is no connection, when nothing else in it could go on.
+    asyncio resolves names in an executor. Once the main thread has ended, which is before `atexit` functions
+    run, an executor accepts no work, and from Python 3.12 on no thread can be started. This loop therefore
+    resolves names itself. That blocks the loop, for seconds if no name server answers. But names are resolved
+    only while there is no connection, when nothing else in the loop could make progress.
     """
 
     async def getaddrinfo(

@@ -1,4 +1,4 @@
-"""Who the user of a session is, and how they log in (client spec, section 1)."""
+"""The user of a session, and how they log in (client spec, section 1)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def hashed(password: str) -> str:
 
 
 def log_in(session: Session, user: str, password: str) -> str:
-    """A fresh token for this user; raises `UnauthenticatedException` for a wrong password. Stores nothing."""
+    """Return a new token for this user. Raises `UnauthenticatedException` if the password is wrong."""
     answer = session.post(
         "/api/v1/auth/login", {"username": user, "password": hashed(password), "isHashed": True}
     )
@@ -41,12 +41,13 @@ def sign_in(
     password: str | None = None,
     ask: AskPassword | None = None,
 ) -> None:
-    """Give the session a token and a user, from the first source that applies.
+    """Set the session's token and user from the first applicable source.
 
-    `DET_USER_TOKEN` without `DET_USER`: an API token, whose owner the master knows. The explicit user;
-    `DET_USER` with `DET_PASS`; the active user of the token store; the default user. Their token: a stored
-    one that the master still accepts, else `DET_USER_TOKEN`, else a login, for which `ask` is given the name
-    of the user and returns the password. In a task without any of these: the allocation token.
+    `DET_USER_TOKEN` without `DET_USER` is an API token, whose owner the master knows. Otherwise the user is
+    the explicit one; `DET_USER` with `DET_PASS`; the active user of the token store; or the default user. The
+    token is a stored one that the master still accepts, else `DET_USER_TOKEN`, else one from a login, for
+    which `ask` is called with the user name and returns the password. In a task without any of these, the
+    allocation token is used.
     """
     if user is None and _use_token_alone(session):
         return
@@ -61,7 +62,7 @@ def sign_in(
 
 
 def current_user(session: Session) -> str:
-    """The name of the session's user; asks the master if only the token is known."""
+    """Return the name of the session's user. Asks the master if only the token is known."""
     if session.user is None:
         session.user = str(session.get("/api/v1/me")["user"]["username"])
     return session.user
@@ -89,7 +90,7 @@ def _use_stored(session: Session, store: TokenStore, name: str | None) -> bool:
 
 
 def _is_accepted(session: Session, token: str) -> bool:
-    """Take a token, unless the master does not know it."""
+    """Use a token, unless the master rejects it."""
     session.token = token
     try:
         session.get("/api/v1/me")
@@ -100,7 +101,7 @@ def _is_accepted(session: Session, token: str) -> bool:
 
 
 def _use_token_alone(session: Session) -> bool:
-    """Where a program is given a token, no name and no store of tokens counts."""
+    """Use an API token given to a program. User names and the token store are then ignored."""
     token = os.environ.get("DET_USER_TOKEN")
     if not token or os.environ.get("DET_USER"):
         return False

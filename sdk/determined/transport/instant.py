@@ -1,4 +1,4 @@
-"""Instants as the master writes them: RFC 3339, UTC, up to nanoseconds (REST spec, section 1)."""
+"""Timestamps in the master's format: RFC 3339, UTC, up to nanoseconds (REST spec, section 1)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _FRACTION = re.compile(r"\.(\d+)")
 
 
 def parse(text: str) -> datetime:
-    """An aware instant in UTC, cut down to microseconds; raises ValueError for anything else."""
+    """Parse a timestamp to an aware UTC datetime, truncated to microseconds. Raises ValueError otherwise."""
     text = _FRACTION.sub(lambda match: "." + match[1][:6].ljust(6, "0"), text.strip())
     if text[-1:] in ("Z", "z"):
         text = text[:-1] + "+00:00"
@@ -18,5 +18,5 @@ def parse(text: str) -> datetime:
 
 
 def write(instant: datetime) -> str:
-    """The instant as the master reads it."""
+    """Format a timestamp for the master."""
     return instant.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,17 +1,17 @@
-"""What becomes of reports when a script ends."""
+"""What happens to unsent reports when a script exits."""
 
 import math
 import os
 
 EXIT_PATIENCE = "STEADFAST_EXIT_PATIENCE_S"
 EXIT_PATIENCE_S = 300.0
-"""Long, for nobody else could be given the slots while the cluster is away."""
+"""Long, because while the cluster is unreachable nobody else could be given the slots anyway."""
 
 
 def exit_patience() -> float:
-    """How long a script that ends without `close` waits while nothing can be stored.
+    """Return how long a script that exits without `close` waits while nothing can be stored.
 
-    Seconds, from the environment; ValueError for what is none.
+    In seconds, from the environment. Raises ValueError for an invalid value.
     """
     text = os.environ.get(EXIT_PATIENCE) or str(EXIT_PATIENCE_S)
     try:
@@ -24,7 +24,7 @@ def exit_patience() -> float:
 
 
 def lost(what: str, why: str) -> str:
-    """The last words about what was not stored, and how to keep that from happening again."""
+    """Format the final message about what was not stored, and how to avoid that in future."""
     return (
         f"lost, because the script ended before the cluster had stored it: {what}; {why}. Leave the core "
         "context with `with` or close(), which wait for as long as the cluster is away. A script that ends "

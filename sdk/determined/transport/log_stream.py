@@ -1,4 +1,4 @@
-"""The log of a trial or task: its lines so far, or followed to its end (REST spec, section 6)."""
+"""Reads the log of a trial or task, optionally following it to the end (REST spec, section 6)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Record = dict[str, Any]
 
 
 class Source(NamedTuple):
-    """Whose log it is."""
+    """The trial or task that a log belongs to."""
 
     noun: str
     """`trial` or `task`."""
@@ -27,30 +27,30 @@ class Source(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Where the REST API has it."""
+        """Path of the trial or task in the REST API."""
         return f"/api/v1/{self.noun}s/{self.id}"
 
 
 def trial(id: int) -> Source:
-    """The log of a trial."""
+    """Return the source for a trial's log."""
     return Source("trial", id)
 
 
 def task(id: str) -> Source:
-    """The log of a task."""
+    """Return the source for a task's log."""
     return Source("task", id)
 
 
 def read(session: Session, source: Source, params: Params | None = None) -> Iterator[Record]:
-    """The lines there are now, in the order that `params` ask for."""
+    """Yield the lines available now, in the order requested by `params`."""
     yield from session.stream(f"{source.path}/logs", params)
 
 
 def follow(session: Session, source: Source, params: Params | None = None) -> Iterator[Record]:
-    """Every line once, in order, until the trial or task has ended and its log is complete.
+    """Yield every line once, in order, until the trial or task has ended and its log is complete.
 
-    A connection that breaks is taken up again after the last line. A minute without master is borne, then
-    `MasterNotFoundException` is raised. While a trial is paused nothing comes and the stream stays open.
+    A broken connection is resumed after the last line. If the master is unreachable for more than a minute,
+    `MasterNotFoundException` is raised. While a trial is paused nothing arrives and the stream stays open.
     """
     place = _Place(dict(params or {}))
     while True:
@@ -67,13 +67,13 @@ def follow(session: Session, source: Source, params: Params | None = None) -> It
 
 
 def has_ended(session: Session, source: Source) -> bool:
-    """Whether it is in a final state."""
+    """Whether the trial or task is in a final state."""
     record = session.get(source.path)[source.noun]
     return bool(record.get("endTime")) if source.noun == "task" else record["state"] in ENDED
 
 
 def _has_ended_patiently(session: Session, source: Source) -> bool:
-    """Each try holds the retries of the session, about 15 s."""
+    """Like `has_ended`, with retries. Each try includes the session's own retries, about 15 s."""
     for _ in range(_TRIES - 1):
         try:
             return has_ended(session, source)
@@ -84,10 +84,10 @@ def _has_ended_patiently(session: Session, source: Source) -> bool:
 
 
 class _Place:
-    """How far the log was read.
+    """Position in the log.
 
-    Several lines may carry one microsecond, and `timestampAfter` leaves all of them out: we ask from
-    just before the last line's instant and leave out what was seen at it.
+    Several lines may have the same microsecond, and `timestampAfter` excludes all of them. So the query
+    starts just before the last line's timestamp, and lines already seen at that timestamp are skipped.
     """
 
     def __init__(self, params: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Facts of which only the newest counts, such as progress."""
+"""Sends facts of which only the latest matters, such as progress."""
 
 import asyncio
 import logging
@@ -12,9 +12,9 @@ logger = logging.getLogger("determined.transport")
 
 
 class Newest(Generic[T]):
-    """Sends what it is told. While one is on its way, of those that come only the last is kept.
+    """Sends facts one at a time. While one is being sent, only the latest new one is kept.
 
-    So what a script tells in an outage, of hours perhaps, is two messages and no work.
+    In an outage, even of hours, this results in only two messages.
     """
 
     def __init__(self, thread: BusThread, store: Callable[[T], Awaitable[None]], what: str) -> None:
@@ -25,10 +25,10 @@ class Newest(Generic[T]):
         self._sending: asyncio.Task[None] | None = None
 
     def tell(self, fact: T) -> None:
-        """Have it stored, sooner or later; returns at once. RuntimeError when the thread has ended."""
+        """Queue a fact and return immediately. Raises RuntimeError if the thread has ended."""
         self._thread.soon(self._take, fact)
 
-    # Whatever follows runs in the loop of the thread.
+    # Everything below runs in the thread's event loop.
 
     def _take(self, fact: T) -> None:
         self._next = fact
@@ -41,5 +41,5 @@ class Newest(Generic[T]):
             try:
                 await self._store(fact)
             except Exception as error:
-                logger.warning("telling %s failed and is left out: %s", self._what, error)
+                logger.warning("sending %s failed and is skipped: %s", self._what, error)
         self._sending = None

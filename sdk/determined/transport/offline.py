@@ -1,4 +1,4 @@
-"""The transport of a script that runs on its own: it writes to the log what a cluster would be told."""
+"""The transport of a script that runs off cluster: it logs what would be sent to a cluster."""
 
 import logging
 from typing import Any
@@ -9,7 +9,7 @@ logger = logging.getLogger("determined.core")
 
 
 class _Unconnected:
-    """Nothing to connect to, nothing on its way, nothing to leave."""
+    """A transport without a connection; starting, flushing and closing do nothing."""
 
     def start(self) -> None:
         pass
@@ -22,9 +22,9 @@ class _Unconnected:
 
 
 class OfflineTransport(_Unconnected):
-    """Answer like a cluster with one trial, one operation and nobody who preempts.
+    """Behaves like a cluster with one trial and one operation, without preemption.
 
-    `length` is the length of the single operation, in the searcher's unit. Nothing touches the network.
+    `length` is the length of the single operation, in the searcher's unit. Nothing uses the network.
     """
 
     def __init__(self, length: int = 1) -> None:

@@ -1,6 +1,6 @@
-"""Reports and facts on their way out, in order: kept until they are stored, or refused for good.
+"""Queue of outgoing reports and facts, sent in order and kept until stored or permanently refused.
 
-Reports are gathered and sent together. A fact goes out at once, behind the reports that were made before it.
+Reports are batched. A fact is sent immediately, after the reports that were made before it.
 """
 
 import asyncio
@@ -25,56 +25,56 @@ from determined.transport.refusals import Refused, TooLarge
 logger = logging.getLogger("determined.transport")
 
 GATHER_S = 0.05
-"""How long reports are gathered before they go out together."""
+"""How long to collect reports before sending them together."""
 BATCH_REPORTS = 500
 BATCH_VALUES = 20_000
-"""Values that go into one message; the broker takes 8 MB."""
+"""Maximum number of values in a message. The broker accepts 8 MB."""
 PATIENCE_S = 10.0
-"""How long somebody waits for reports to be stored before it is told."""
+"""How long to wait for reports to be stored before logging that."""
 
 
 class Unreadable(Exception):
-    """Reports that have no form in which they could travel."""
+    """Reports that cannot be encoded for sending."""
 
 
 class Fact:
-    """One message that is not a report; without a subject a mark, which is there to be waited for."""
+    """A message other than a report. Without a subject it is a marker that can be waited for."""
 
     def __init__(self, what: str = "", subject: str = "", body: bytes = b"", id: str = "") -> None:
         self.what = what
-        """In the words of the script, such as `checkpoint UUID`."""
+        """Description for log messages, such as `checkpoint UUID`."""
         self.subject, self.body, self.id = subject, body, id
         self.settled: Future[None] = Future()
-        """Done when it and all before it are stored; RuntimeError when it is refused for good."""
+        """Done once this and everything before it is stored; RuntimeError if it is permanently refused."""
         self.left = False
-        """Nobody waits for it any more: that it is refused is told otherwise."""
+        """Set when the caller has stopped waiting, so that a refusal must be reported another way."""
 
 
 Entry = Timed | Fact
 
 
 class Outbox:
-    """Takes reports over from the script's threads; the bus's thread sends them, in order, each once."""
+    """Accepts reports from the script's threads. The bus thread sends them in order, each exactly once."""
 
     def __init__(self, thread: BusThread, head: ReportBatch, refuse: Callable[[str], None]) -> None:
-        """`head` has all that is the same in every batch; `refuse` is told of what can never be sent."""
+        """`head` holds the fields common to all batches. `refuse` is called with what can never be sent."""
         self._thread = thread
         self._head = head
         self._refuse = refuse
         self._waiting: deque[Entry] = deque()
         self._under_way: deque[list[Entry]] = deque()
-        """Messages that were taken out of `_waiting` and are not settled yet."""
+        """Messages taken out of `_waiting` that are not settled yet."""
         self._numbered = 0
         self._news = asyncio.Event()
         self._awake = False
-        """The sender looks by itself whether more has come."""
+        """Whether the sender is active, and will check for new entries itself."""
         self._hurried = False
-        """A fact is among those that wait."""
+        """Whether a fact is waiting."""
         self._settled = 0
-        """Messages stored or refused so far."""
+        """Number of messages stored or refused so far."""
 
     def put(self, report: MetricReport) -> None:
-        """Queue a report; it is sent with its neighbours."""
+        """Queue a report; it is sent in a batch."""
         self._waiting.append((time.time(), report))
         if not self._awake:
             self._awake = True
@@ -85,15 +85,15 @@ class Outbox:
                 raise
 
     def put_fact(self, fact: Fact) -> None:
-        """Queue a fact; RuntimeError when nobody is left to send it."""
+        """Queue a fact. Raises RuntimeError if the sending thread is gone."""
         self._thread.check()
         self._waiting.append(fact)
         self._hurried = True
         self._thread.soon(self._news.set)
 
     def wait(self, stalled_s: float = math.inf) -> bool:
-        """Block until all so far is settled; otherwise as `wait_for`."""
-        # In this order: what is taken out of the first is in the second by then.
+        """Block until everything queued so far is settled; otherwise like `wait_for`."""
+        # Check in this order: entries move from the first queue to the second.
         if not (self._waiting or self._under_way):
             return True
         mark = Fact()
@@ -101,9 +101,11 @@ class Outbox:
         return self.wait_for(mark, stalled_s)
 
     def wait_for(self, fact: Fact, stalled_s: float = math.inf) -> bool:
-        """Block until a fact and all before it are settled. False after `stalled_s` in which nothing was.
+        """Block until a fact and everything before it is settled.
 
-        RuntimeError when the fact is refused for good, and when nobody is left to send it.
+        Returns False after `stalled_s` without progress.
+
+        Raises RuntimeError if the fact is permanently refused or the sending thread is gone.
         """
         settled, since = self._settled, time.monotonic()
         while True:
@@ -119,18 +121,22 @@ class Outbox:
             logger.warning("waiting for the cluster to store %s%s", left, self._thread.trouble)
 
     def unsettled(self) -> str:
-        """What is neither stored nor refused, in words; empty when there is nothing."""
+        """Describe what is neither stored nor refused; empty if there is nothing."""
         under_way = [entry for message in tuple(self._under_way) for entry in tuple(message)]
         return described([*under_way, *tuple(self._waiting)])
 
-    # Whatever follows runs in the loop of the thread.
+    # Everything below runs in the thread's event loop.
 
     async def send_for_ever(self) -> None:
-        """Send what comes. Begun again after a failure, it goes on with what was under way."""
+        """Send everything queued.
+
+        When restarted after a failure, it continues with the unsettled messages.
+        """
         while True:
             await self._gather()
             self._hurried = False
-            # Not what comes meanwhile: a script that reports all the time would make of each few a message.
+            # Exclude entries that arrive meanwhile: a script that reports constantly would cause many small
+            # messages.
             left = len(self._waiting)
             while self._under_way or left > 0:
                 if not self._under_way:
@@ -138,11 +144,13 @@ class Outbox:
                 await self._send(self._under_way[0])
 
     async def _gather(self) -> None:
-        """Return when a report has come and its neighbours, or a fact, or there are many."""
+        """Wait until there are reports to send: after the batching delay, or earlier if many or with a
+        fact.
+        """
         self._news.clear()
         if not (self._under_way or self._waiting):
             self._awake = False
-            # One that came just before has woken nobody.
+            # A report queued just before `_awake` was cleared has not set the event.
             if not self._waiting:
                 await self._news.wait()
                 self._news.clear()
@@ -151,7 +159,7 @@ class Outbox:
                 await asyncio.wait_for(self._news.wait(), GATHER_S)
 
     def _take_out(self) -> int:
-        """Move what makes the next message to those under way; returns how many entries that are."""
+        """Move the entries of the next message to `_under_way`. Returns their number."""
         count = self._fitting()
         message: list[Entry] = []
         self._under_way.append(message)
@@ -159,11 +167,11 @@ class Outbox:
         return count
 
     def _fitting(self) -> int:
-        """How many of those waiting make the next message: one fact, or the reports before the next one."""
+        """Return how many entries form the next message: one fact, or the reports before the next fact."""
         values = 0
         waiting = min(len(self._waiting), BATCH_REPORTS)
         for count in range(waiting):
-            # By place: the script goes on reporting, and a deque that grows cannot be iterated over.
+            # Access by index: the script keeps appending, and a growing deque cannot be iterated.
             entry = self._waiting[count]
             if isinstance(entry, Fact):
                 return count or 1
@@ -198,7 +206,7 @@ class Outbox:
             fact.settled.set_result(None)
 
     async def _send_reports(self, reports: list[Timed]) -> bool:
-        """Whether they are settled; if not, each may be sent alone."""
+        """Return whether the reports are settled. If not, each may be sent alone."""
         try:
             await self._store(reports)
         except (Refused, Unreadable) as error:
@@ -210,7 +218,7 @@ class Outbox:
         return True
 
     async def _store(self, reports: list[Timed]) -> None:
-        # Sent again after a failure, a batch has the same number, by which a repeat is known.
+        # A batch that is sent again has the same number, so that duplicates are detected.
         number = self._numbered + 1
         try:
             batch = msgspec.structs.replace(self._head, number=number, series=to_series(reports))
@@ -221,7 +229,7 @@ class Outbox:
         await self._thread.store(subjects.reports(batch.trial_id), body, id)
 
     def _told(self, what: str, be: str, error: Exception) -> str:
-        how = f"{be} refused by the cluster for good"
+        how = f"{be} permanently refused by the cluster"
         if isinstance(error, TooLarge):
             how = f"{be} too large to be sent"
         elif isinstance(error, Unreadable):
@@ -230,7 +238,7 @@ class Outbox:
 
 
 def described(entries: list[Entry] | list[Timed]) -> str:
-    """What these are, in the words of the script: such as `checkpoint UUID`."""
+    """Describe entries for the user, for example `checkpoint UUID`."""
     reports = [entry[1] for entry in entries if not isinstance(entry, Fact)]
     parts = [entry.what for entry in entries if isinstance(entry, Fact) and entry.what]
     if reports:

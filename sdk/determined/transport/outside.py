@@ -1,4 +1,4 @@
-"""Carries the facts of a trial that runs outside of the cluster to it, over REST (docs/unmanaged.md)."""
+"""Transport of a trial that runs off cluster, over REST (docs/unmanaged.md)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ logger = logging.getLogger("determined.core")
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Which run of which trial this process is."""
+    """The trial run that this process performs."""
 
     experiment_id: int
     trial_id: int
@@ -31,14 +31,14 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class OutsideTransport:
-    """Reports leave in a thread, in order, and wait there while the cluster is away; see `Transport`."""
+    """Sends reports in order from a thread. They wait while the cluster is unreachable; see `Transport`."""
 
     def __init__(self, connect: Callable[[], Session], place: Place) -> None:
-        """`connect` gives a session of its own to each thread."""
+        """`connect` returns a separate session for each thread."""
         self._connect, self._place = connect, place
         self._session = connect()
         self.ending = "COMPLETED"
-        """The state that the trial ends in."""
+        """The final state to report for the trial."""
         self._leaving: queue.Queue[Callable[[Session], object] | None] = queue.Queue()
         self._refusal: RuntimeError | None = None
         self._preempted = threading.Event()
@@ -67,7 +67,7 @@ class OutsideTransport:
         try:
             self._ask(self._session, "PATCH", self._trial, {"state": f"STATE_{self.ending}"})
         except errors.StatusException as error:
-            logger.warning("the end of the trial was not taken: %s", error)
+            logger.warning("the end of the trial was not accepted: %s", error)
         self._session.close()
         self._raise_refusal()
 
@@ -123,7 +123,7 @@ class OutsideTransport:
             path = f"{self._trial}/storage-refusal"
             return str(self._session.get(path, {"sizeBytes": size_bytes}).get("reason") or "")
         except (errors.StatusException, errors.MasterNotFoundException):
-            # A cluster that does not answer, or is of an earlier version: a checkpoint does not wait for it.
+            # The cluster does not answer, or is an earlier version; do not delay the checkpoint.
             return ""
 
     def checkpoint_metadata(self, uuid: str) -> dict[str, Any]:
@@ -153,7 +153,7 @@ class OutsideTransport:
         return None if metric is None else float(metric)
 
     def ship(self, lines: list[dict[str, Any]]) -> None:
-        """Have lines of the script's output stored, behind what was reported."""
+        """Store lines of the script's output, after everything reported before."""
         lines = [{"task_id": self._place.task_id, **line} for line in lines]
         self._leaving.put(self._softly("POST", "/task-logs", lines))
 
@@ -182,7 +182,7 @@ class OutsideTransport:
                 self._leaving.task_done()
 
     def _softly(self, method: str, path: str, body: Any) -> Callable[[Session], object]:
-        """What is only of interest: a refusal is logged."""
+        """Return a send function for optional data: a refusal is only logged."""
 
         def send(session: Session) -> None:
             try:
@@ -193,7 +193,7 @@ class OutsideTransport:
         return send
 
     def _give_signs(self) -> None:
-        """Say that the script lives, and hear whether it is to leave."""
+        """Send heartbeats, and check for preemption."""
         session, beat_at = self._connect(), 0.0
         while not self._over.is_set():
             try:
@@ -204,14 +204,15 @@ class OutsideTransport:
                 if session.get(path, {"timeoutSeconds": 0}).get("preempt"):
                     self._preempted.set()
             except errors.BadRequestException as error:
-                logger.debug("no sign of life was taken: %s", error)
+                logger.debug("a heartbeat was not accepted: %s", error)
             self._over.wait(LOOK_S)
         session.close()
 
     def _ask(self, session: Session, method: str, path: str, body: Any = None, *, repeated: str = "") -> Any:
-        """Ask until somebody answers; raises `StatusException` for a refusal.
+        """Send a request until it is answered. Raises `StatusException` for a refusal.
 
-        After an answer that was lost, the refusal of a repeat with the text `repeated` is none.
+        If an answer was lost, a repeated request may be refused with the text `repeated`; that is not an
+        error.
         """
         tried = False
         while True:

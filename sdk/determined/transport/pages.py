@@ -1,4 +1,4 @@
-"""Long lists of the master, read to their end page by page."""
+"""Reads long lists from the master page by page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PAGE = 200
 
 
 def read_all(session: Session, path: str, key: str, params: Params | None = None) -> list[Any]:
-    """All that stands under `key` of a list endpoint, in the order that `params` ask for."""
+    """Return all items under `key` of a list endpoint, in the order requested by `params`."""
     items: list[Any] = []
     while True:
         answer = session.get(path, {**(params or {}), "limit": PAGE, "offset": len(items)})

@@ -1,8 +1,9 @@
-"""The one seam between the Core API contexts and the cluster.
+"""The interface between the Core API contexts and the cluster.
 
-Contexts know ranks, modes and errors; a transport knows how a message travels. Everything that
-crosses the seam is plain data: JSON-able values (non-finite floats already the strings `NaN`,
-`Infinity`, `-Infinity`), so that a transport never meets a user's objects.
+Contexts know ranks, modes and errors; a transport knows how messages are sent. Only plain data crosses this
+interface: JSON values, with non-finite floats already converted to the strings `NaN`, `Infinity`,
+    `-Infinity`. A transport
+therefore never handles user objects.
 """
 
 from typing import Any, Protocol
@@ -11,20 +12,20 @@ import msgspec
 
 
 class MetricReport(msgspec.Struct, frozen=True, gc=False):
-    """One set of metrics of a trial at one number of completed steps (core API spec, section 6)."""
+    """A set of metrics of a trial at one number of completed steps (core API spec, section 6)."""
 
     group: str
-    """`training`, `validation` or any name of the user's."""
+    """`training`, `validation` or a custom name."""
     steps_completed: int
-    """Training steps finished when the metrics were taken, in the script's own unit; 0 is allowed."""
+    """Training steps completed when the metrics were taken, in the script's unit; may be 0."""
     metrics: dict[str, Any]
-    """Metric name -> encoded value. Belongs to the receiver: nobody changes it after the report."""
+    """Metric name -> encoded value. Owned by the receiver; nobody modifies it after the report."""
     batch_metrics: list[dict[str, Any]] | None = None
-    """Encoded metrics of single batches, oldest first; stored, not charted."""
+    """Encoded metrics of single batches, oldest first. Stored, not charted."""
 
 
 class SearcherOp(msgspec.Struct, frozen=True):
-    """What the search method wants next of this trial: train until `length`, then validate."""
+    """The search method's next request to the trial: train until `length`, then validate."""
 
     seq: int
     """Number of the operation within the trial."""
@@ -33,75 +34,77 @@ class SearcherOp(msgspec.Struct, frozen=True):
 
 
 class StoredCheckpoint(msgspec.Struct, frozen=True):
-    """A checkpoint whose bytes are complete in storage (core API spec, section 7)."""
+    """A checkpoint whose bytes are completely stored (core API spec, section 7)."""
 
     uuid: str
     resources: dict[str, int]
     """Relative path -> size in bytes; directories end in `/` and have size 0."""
     metadata: dict[str, Any]
-    """Encoded metadata of the user; holds `steps_completed`."""
+    """Encoded user metadata; contains `steps_completed`."""
 
 
 class Answers(Protocol):
-    """What the cluster tells a trial."""
+    """Information from the cluster for a trial."""
 
     def operation(self) -> SearcherOp | None:
-        """Return the operation that is not completed yet; None when nothing is left for now.
+        """Return the operation that is not completed yet, or None if there is none for now.
 
-        Asking again without completing gives the same answer, across restarts of the script too.
+        Repeated calls without a completion return the same operation, even after the script restarts.
         """
 
     def preempted(self) -> bool:
-        """Say whether this allocation is asked to stop; once True, always True.
+        """Return whether this allocation is asked to stop. Once True, it stays True.
 
-        The first call waits 5 s for the first answer, later ones are local and cheap. Not reaching the
-        cluster counts as False. Never raises.
+        The first call waits up to 5 s for the first answer; later calls are local and cheap. If the cluster
+        is unreachable it returns False. Never raises.
         """
 
     def best_validation(self) -> float | None:
-        """Return the best searcher metric of the experiment so far; None when there is none.
+        """Return the experiment's best searcher metric so far, or None if there is none.
 
-        While nobody answers: the last answer that this process had, None if it had none, after 10 s at the
-        first call and at once at later ones.
+        If the cluster does not answer, it returns the last known value or None: after 10 s on the first such
+        call, immediately on later ones.
         """
 
     def storage_refusal(self, size_bytes: int) -> str:
-        """Say why no checkpoint of so many bytes may be stored now; empty where one may.
+        """Return why a checkpoint of this size may not be stored now; empty if it may.
 
-        0 where the size is not known yet. Also empty while nobody answers, after 3 s, once in an outage.
+        Pass 0 if the size is not known yet. If the cluster does not answer, it returns an empty string after
+        3 s, once per outage.
         """
 
     def checkpoint_metadata(self, uuid: str) -> dict[str, Any]:
-        """Return what the cluster holds as metadata of a checkpoint; `{}` if none."""
+        """Return the cluster's metadata of a checkpoint; `{}` if there is none."""
 
 
 class Transport(Answers, Protocol):
-    """Carry facts of one trial process to the cluster and answers back.
+    """Sends facts of one trial process to the cluster, and receives answers.
 
-    Methods may be called from any thread. An outage is never an error of the training script, and does not
-    stop it where it could go on: `report`, `progress` and `set_status` never wait; `preempted` and
-    `best_validation` wait a while, once in an outage; `checkpoint`, `acknowledge_preemption` and `exit_early`
-    wait 10 s, once in an outage, and leave their fact to be sent later, in order. The others wait for as
-    long as the cluster is away, and say so.
+    Methods may be called from any thread. An outage never causes an error in the training script, and does
+    not block it where it could continue. `report`, `progress` and `set_status` never wait. `preempted` and
+    `best_validation` wait briefly, once per outage. `checkpoint`, `acknowledge_preemption` and `exit_early`
+    wait 10 s, once per outage, after which their fact is sent later, in order. All other methods wait until
+    the cluster is back, and log that they are waiting.
 
-    A report that the cluster refuses for good (wrong run, key reported twice, too large) has no call waiting
-    for it; the refusal is raised once, as RuntimeError, by the next of `report`, `flush`, `set_status`,
-    `best_validation` or `close`. No other method raises it, so that a completed operation or a stored
-    checkpoint is not lost to it. What comes after it is sent. A fact that is refused for good is a
-    RuntimeError of its own call, of one of those above if that has returned.
+    A report that the cluster refuses permanently (wrong run, duplicate key, too large) has no call waiting
+    for it. The refusal is raised once, as RuntimeError, by the next call of `report`, `flush`, `set_status`,
+    `best_validation` or `close`. No other method raises it, so that it cannot cause the loss of a completed
+    operation or a stored checkpoint. Later reports are still sent. A permanently refused fact raises
+    RuntimeError from its own call, or from one of the methods above if that call has already returned.
     """
 
     def start(self) -> None:
-        """Connect in the background; returns at once and does nothing the second time."""
+        """Connect in the background. Returns immediately; a second call does nothing."""
 
     def close(self) -> None:
-        """Flush, then leave. Does nothing the second time. Raises a refusal not yet raised.
+        """Flush, then disconnect. A second call does nothing. Raises a refusal not yet raised.
 
-        A script that ends without is flushed, too, but not for ever: see `leaving.exit_patience`.
+        A script that exits without calling it is flushed too, but for a limited time: see
+        `leaving.exit_patience`.
         """
 
     def report(self, report: MetricReport) -> None:
-        """Take a report over and return at once, in microseconds; order is kept."""
+        """Queue a report and return within microseconds. Order is preserved."""
 
     def flush(self) -> None:
         """Block until everything reported so far is stored in the log, in order."""
@@ -109,24 +112,24 @@ class Transport(Answers, Protocol):
     def complete(self, seq: int, length: int, metric: object) -> None:
         """Complete an operation with the encoded searcher metric, after a flush.
 
-        Returns when the search method has the value and its answer is known. The same (seq, length) again is
-        harmless.
+        Returns once the search method has the value and its answer is known. Repeating the same (seq, length)
+        is harmless.
         """
 
     def progress(self, units: float) -> None:
-        """Tell how far the current operation is. Advisory: returns at once and never raises."""
+        """Report progress on the current operation. Advisory: returns immediately and never raises."""
 
     def checkpoint(self, stored: StoredCheckpoint) -> None:
-        """Make a stored checkpoint known, after a flush; in an outage it may be known only later."""
+        """Register a stored checkpoint, after a flush. In an outage it may be registered later."""
 
     def acknowledge_preemption(self) -> None:
-        """Tell that a clean exit to come means "schedule me again", after a flush; idempotent."""
+        """Report that a clean exit that follows means "schedule me again", after a flush. Idempotent."""
 
     def exit_early(self, reason: str) -> None:
-        """Tell that the trial ends by its own will, after a flush; repeats are harmless.
+        """Report that the trial ends by its own decision, after a flush. Repeating it is harmless.
 
         `reason` is a value of `EarlyExitReason`.
         """
 
     def set_status(self, status: str) -> None:
-        """Show a short text as the state of the runner; returns at once."""
+        """Set a short text as the status of the run. Returns immediately."""

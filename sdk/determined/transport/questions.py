@@ -1,4 +1,4 @@
-"""What a script asks the cluster and waits for: the best validation, quotas, metadata of checkpoints."""
+"""Blocking requests of a script to the cluster: best validation, quotas, checkpoint metadata."""
 
 import logging
 from concurrent.futures import Future
@@ -15,13 +15,13 @@ from determined.transport.waiting import Patience, wait_for
 logger = logging.getLogger("determined.transport")
 
 ANSWER_S = 10.0
-"""How long a call waits, once in an outage, for an answer."""
+"""How long a call waits for an answer, once per outage."""
 QUOTA_S = 3.0
-"""Likewise for an answer that the script can do without."""
+"""The same, for an answer that the script can do without."""
 
 
 class Questions:
-    """The questions of one trial, each answered by the owner of the fact."""
+    """The requests of one trial. Each is answered by the owner of the fact."""
 
     def __init__(self, thread: BusThread, trial_id: int, smaller_is_better: bool) -> None:
         self._thread = thread
@@ -33,7 +33,7 @@ class Questions:
         self._best_known: float | None = None
 
     def best_validation(self) -> float | None:
-        """The best searcher metric of the experiment so far, as far as this process knows in an outage."""
+        """Return the experiment's best searcher metric so far. In an outage, the last known value."""
         if self._best is None or self._best.done():
             self._take_best()
             self._best = self._ask(news.AskBest(self._smaller_is_better))
@@ -41,7 +41,7 @@ class Questions:
             self._take_best()
         else:
             logger.warning(
-                "the cluster does not say what the best validation is; its last answer counts: %s%s",
+                "the cluster does not report the best validation; using the last known value: %s%s",
                 *(self._best_known, self._thread.trouble),
             )
             self._thread.check()
@@ -53,9 +53,9 @@ class Questions:
             self._best_known = None if value is None else float(value)
 
     def storage_refusal(self, size_bytes: int) -> str:
-        """What the registry says of another checkpoint of so many bytes."""
+        """Return why the registry refuses another checkpoint of this size, or an empty string."""
         if self._storage is not None and not self._storage.done():
-            # Nobody has answered since the last time, and a checkpoint does not wait for that.
+            # The previous request is still unanswered, and a checkpoint must not wait for it.
             return ""
         self._storage = self._ask(news.AskStorage(size_bytes), "checkpoints")
         if not self._quotas.lasts(self._storage):
@@ -69,19 +69,19 @@ class Questions:
             return ""
 
     def checkpoint_metadata(self, uuid: str) -> dict[str, Any]:
-        """What the registry holds as metadata of a checkpoint."""
+        """Return a checkpoint's metadata from the registry."""
         asked = self._ask(news.AskMetadata(uuid))
         wait_for(asked, f"the metadata of checkpoint {uuid}", self._thread)
         return dict(_value(asked) or {})
 
     def _ask(self, question: msgspec.Struct, owner: str = "searcher") -> "Future[bytes]":
-        # The searcher knows which experiment the trial belongs to, and asks the others about that alone.
+        # The searcher knows the trial's experiment, and forwards the question to the other services.
         subject = subjects.asked_by_trial(self._trial, owner, str(type(question).__struct_config__.tag))
         return self._thread.submit(self._thread.ask(subject, msgspec.json.encode(question)))
 
 
 def _value(asked: "Future[bytes]") -> Any:
-    """What an owner answered; RuntimeError for a problem that it has."""
+    """Return an owner's answer. Raises RuntimeError if the answer is a problem."""
     try:
         answer = msgspec.json.decode(asked.result(), type=Answer)
     except Refused as error:

@@ -1,4 +1,4 @@
-"""Two reports of a group at the same steps: what they are together, and what is said twice."""
+"""Merges two reports of a group at the same steps, and detects repeated metrics."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from determined.transport.protocol import MetricReport
 
 
 def joined(before: MetricReport, after: MetricReport) -> MetricReport:
-    """All metrics of two reports at the same steps; the same report once more is no error.
+    """Return all metrics of two reports at the same steps. An identical report is not an error.
 
-    Raises RuntimeError for a metric that both have: the first one cannot be taken back.
+    Raises RuntimeError for a metric that both contain, because the first value cannot be revoked.
     """
-    # By their text: NaN equals nothing.
+    # Compared by repr, because NaN is not equal to itself.
     earlier = {name: repr(value) for name, value in before.metrics.items()}
     again = all(earlier.get(name) == repr(value) for name, value in after.metrics.items())
     if again and after.batch_metrics in (None, before.batch_metrics):

@@ -1,6 +1,6 @@
-"""HTTP to the master: tokens, retries, errors, uploads and streams of records (client spec, section 1).
+"""HTTP client for the master: tokens, retries, errors, uploads and record streams (client spec, section 1).
 
-`requests` is imported at the first call, not before: it costs more than the rest of a short command.
+`requests` is imported on first use, because importing it takes longer than the rest of a short command.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Progress = Callable[[int], None]
 RETRIED_STATUSES = frozenset({502, 503, 504})
 TOO_MANY = 429
 _PATIENCE_S = 15.0
-"""A gateway that asks for a longer pause is not waited for."""
+"""Longer pauses requested by a gateway are not honored."""
 _REPEATABLE = frozenset({"GET", "PUT", "DELETE"})
 _BY_STATUS = {
     401: errors.UnauthenticatedException,
@@ -38,9 +38,9 @@ _SILENCE_S = 90.0
 
 
 def default_pauses() -> tuple[float, ...]:
-    """Seconds to wait before each retry: 0.5 doubling, five times.
+    """Return the seconds to wait before each retry: starting at 0.5 and doubling, five times.
 
-    `DET_RETRY_CONFIG` (JSON with `total` and `backoff_factor`) changes that.
+    `DET_RETRY_CONFIG` (JSON with `total` and `backoff_factor`) overrides this.
     """
     config = json.loads(os.environ.get("DET_RETRY_CONFIG") or "{}")
     first = float(config.get("backoff_factor", 0.5))
@@ -48,13 +48,13 @@ def default_pauses() -> tuple[float, ...]:
 
 
 class Session:
-    """One person's conversation with one master.
+    """A user's session with one master.
 
-    Paths are as in the REST spec, `/api/v1/...` or a raw one at the root. All calls raise
-    `MasterNotFoundException` if nobody answers and the class of the status otherwise (see `errors`).
-    `token` and `user` are set by `identity.sign_in`. Close it, or use it in a `with`. `verify` is what to
-    check the master's certificate against (True the usual authorities, False nothing, a file's path) and
-    `cert_name` the name in it; without them what this person trusts (see `certificates`).
+    Paths are as in the REST spec: `/api/v1/...`, or other paths at the root. All calls raise
+    `MasterNotFoundException` if no master answers, and otherwise the exception for the status (see `errors`).
+    `identity.sign_in` sets `token` and `user`. Close the session, or use it in a `with` statement. `verify`
+    says how to verify the master's certificate (True: default authorities, False: no check, or a file path),
+    and `cert_name` is the name expected in it. By default, the user's settings apply (see `certificates`).
     """
 
     def __init__(
@@ -79,13 +79,13 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Give connections back; the session may be used again."""
+        """Close connections. The session can be used again."""
         if self._http is not None:
             self._http.close()
             self._http = None
 
     def get(self, path: str, params: Params | None = None) -> Any:
-        """The JSON answer of a GET."""
+        """Send a GET request and return the JSON response."""
         return _decoded(self._send("GET", path, params=params))
 
     def post(
@@ -97,28 +97,31 @@ class Session:
         headers: Mapping[str, str] | None = None,
         on_sent: Progress | None = None,
     ) -> Any:
-        """The JSON answer of a POST, which is done once only; `on_sent` hears the bytes sent so far."""
+        """Send a POST request, only once, and return the JSON response.
+
+        `on_sent` gets the bytes sent so far.
+        """
         encoded = _encoded({} if body is None else body)
         data = encoded if on_sent is None else _Counted(encoded, on_sent)
         return _decoded(self._send("POST", path, data=data, params=params, headers=headers))
 
     def put(self, path: str, body: Any = None) -> Any:
-        """The JSON answer of a PUT."""
+        """Send a PUT request and return the JSON response."""
         return _decoded(self._send("PUT", path, data=_encoded(body)))
 
     def patch(self, path: str, body: Any) -> Any:
-        """The JSON answer of a PATCH, which is sent once only."""
+        """Send a PATCH request, only once, and return the JSON response."""
         return _decoded(self._send("PATCH", path, data=_encoded(body)))
 
     def delete(self, path: str, body: Any = None) -> Any:
-        """The JSON answer of a DELETE."""
+        """Send a DELETE request and return the JSON response."""
         return _decoded(self._send("DELETE", path, data=None if body is None else _encoded(body)))
 
     def stream(self, path: str, params: Params | None = None) -> Iterator[Any]:
-        """The records of a streaming answer, as they come.
+        """Yield the records of a streaming response as they arrive.
 
-        Raises `MasterNotFoundException` when the stream breaks off or is silent for 90 s, and the class of
-        the status for an error reported inside it.
+        Raises `MasterNotFoundException` if the stream breaks off or is silent for 90 s, and the exception for
+        the status if an error is reported within the stream.
         """
         import requests
 
@@ -132,9 +135,9 @@ class Session:
 
     @contextlib.contextmanager
     def open(self, path: str, accept: str) -> Iterator[IO[bytes]]:
-        """The bytes of an answer as a file that can only be read forwards, undecoded.
+        """Yield the undecoded body of a response as a file that can only be read forwards.
 
-        Raises `MasterNotFoundException` if it breaks off, also from reads inside the `with`.
+        Raises `MasterNotFoundException` if it breaks off, including from reads inside the `with` block.
         """
         import requests
         import urllib3
@@ -149,7 +152,7 @@ class Session:
                 raise self._broken_off(error) from error
 
     def answer(self, method: str, path: str, **options: Any) -> requests.Response:
-        """The answer of any request as it came, checked; options are those of `requests`."""
+        """Send any request and return the checked response. Options are those of `requests`."""
         return self._send(method, path, **options)
 
     def _send(self, method: str, path: str, **options: Any) -> requests.Response:
@@ -160,7 +163,7 @@ class Session:
             except errors.UntrustedCertificate:
                 raise
             except errors.MasterNotFoundException:
-                # One that takes a request and says nothing has had its time: another try would be as long.
+                # A master that accepts a request but stays silent has used up the time for retries.
                 if method not in _REPEATABLE or time.monotonic() >= deadline:
                     raise
             else:
@@ -181,7 +184,7 @@ class Session:
 
         kind = {"Content-Type": "application/json"} if options.get("data") is not None else {}
         http = self._connection()
-        # `verify` once more: requests would prefer REQUESTS_CA_BUNDLE to what the session says.
+        # Pass `verify` again; otherwise requests would prefer REQUESTS_CA_BUNDLE to the session's setting.
         options = {"timeout": (_CONNECT_S, _ANSWER_S), "verify": http.verify, "auth": self._sign, **options}
         try:
             return http.request(method, self.master + path, headers={**kind, **(headers or {})}, **options)
@@ -189,7 +192,7 @@ class Session:
             raise self._unreachable(error) from error
 
     def _sign(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        # As `auth` and not as a header: requests would let an entry of ~/.netrc overrule the header.
+        # As `auth` and not as a header, because requests lets an entry in ~/.netrc override the header.
         if self.token is not None:
             request.headers["Authorization"] = f"Bearer {self.token}"
         return request
@@ -215,27 +218,27 @@ class Session:
         return errors.MasterNotFoundException(f"no answer from the master at {self.master}: {_root(error)}")
 
     def _broken_off(self, error: Exception) -> errors.MasterNotFoundException:
-        return errors.MasterNotFoundException(f"{self.master} broke off its answer: {_root(error)}")
+        return errors.MasterNotFoundException(f"{self.master} broke off its response: {_root(error)}")
 
 
 class Carrier(Protocol):
-    """What scripts hold as their session: it carries one of these (see `determined.common.api.Session`)."""
+    """A session as held by scripts, which wraps one of these (see `determined.common.api.Session`)."""
 
     @property
     def speaking(self) -> Session:
-        """The one that requests go through."""
+        """The session that requests go through."""
 
 
 AnySession = Session | Carrier
 
 
 def speaking(session: AnySession) -> Session:
-    """The session itself, whichever of the two a script passes."""
+    """Return the underlying session, whichever of the two types a script passes."""
     return session if isinstance(session, Session) else session.speaking
 
 
 class _Counted(io.BytesIO):
-    """A request body that tells how far it has been read."""
+    """A request body that reports how far it has been read."""
 
     def __init__(self, data: bytes, on_sent: Progress) -> None:
         super().__init__(data)
@@ -248,9 +251,9 @@ class _Counted(io.BytesIO):
 
 
 def _again_after(method: str, response: requests.Response) -> float | None:
-    """How long to wait at least before another try; None where there is to be none."""
+    """Return the minimum wait before a retry, or None if the request must not be retried."""
     if response.status_code == TOO_MANY:
-        # Nothing was done, so that any request may be repeated.
+        # The request was not processed, so any method may be retried.
         text = response.headers.get("Retry-After", "")
         return float(text) if text.isdecimal() and float(text) <= _PATIENCE_S else None
     return 0.0 if method in _REPEATABLE and response.status_code in RETRIED_STATUSES else None
@@ -275,7 +278,7 @@ def _accept_name(http: requests.Session, name: str | None) -> None:
 
 
 def _root(error: BaseException) -> str:
-    """The innermost reason: the outer ones repeat the URL and class names."""
+    """Return the innermost reason. The outer ones repeat the URL and class names."""
     inner = error
     while (deeper := inner.__cause__ or inner.__context__) is not None:
         inner = deeper
@@ -292,7 +295,7 @@ def _checked(response: requests.Response) -> requests.Response:
 
 
 def _message(body: str) -> str:
-    """The master's own words: `message`, else `error.error`, else the body itself."""
+    """Return the master's message: `message`, else `error.error`, else the body itself."""
     try:
         content = json.loads(body)
     except ValueError:

@@ -1,7 +1,7 @@
-"""Tokens of this person, kept between commands (client spec, section 1).
+"""The user's tokens, kept between commands (client spec, section 1).
 
-File `auth.json`: `{"version": 1, "masters": {"<url>": {"active_user": "u", "tokens": {"u": "t"}}}}`.
-Writers take a lock and replace the file as a whole, so that commands running at once lose nothing.
+File `auth.json`: `{"version": 1, "masters": {"<url>": {"active_user": "u", "tokens": {"u": "t"}}}}`. Writers
+take a lock and replace the whole file, so that concurrent commands lose nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ VERSION = 1
 
 
 def config_dir() -> Path:
-    """The per-user directory of client files; `DET_DEBUG_CONFIG_PATH` replaces it."""
+    """Return the per-user directory of client files. `DET_DEBUG_CONFIG_PATH` overrides it."""
     if replaced := os.environ.get("DET_DEBUG_CONFIG_PATH"):
         return Path(replaced)
     if sys.platform == "darwin":
@@ -33,12 +33,12 @@ def config_dir() -> Path:
 
 
 def make_private(directory: Path) -> None:
-    """Make a directory that only its owner can read."""
+    """Create a directory that only its owner can read."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def replace_private(path: Path, text: str) -> None:
-    """Write a file as a whole or not at all, readable by its owner only."""
+    """Write a file atomically, readable only by its owner."""
     make_private(path.parent)
     draft = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
@@ -49,7 +49,7 @@ def replace_private(path: Path, text: str) -> None:
 class TokenStore:
     """The tokens for one master, in a file shared by all masters.
 
-    Every method may raise `CorruptTokenCacheException`; the unreadable file is removed by then.
+    Every method may raise `CorruptTokenCacheException`; the unreadable file has then been removed.
     """
 
     def __init__(self, master: str, directory: Path | None = None) -> None:
@@ -57,28 +57,28 @@ class TokenStore:
         self._path = (directory or config_dir()) / "auth.json"
 
     def active_user(self) -> str | None:
-        """Who logged in last with `det user login`."""
+        """Return the user who last logged in with `det user login`."""
         active: str | None = self._entry(self._read()).get("active_user")
         return active
 
     def users(self) -> list[str]:
-        """All users with a token for this master."""
+        """Return all users with a token for this master."""
         return sorted(self._entry(self._read()).get("tokens", {}))
 
     def token(self, user: str) -> str | None:
-        """The stored token; the master may have forgotten it."""
+        """Return the stored token. It may have expired on the master."""
         tokens: dict[str, str] = self._entry(self._read()).get("tokens", {})
         return tokens.get(user)
 
     def save(self, user: str, token: str, *, activate: bool = False) -> None:
-        """Keep a token; `activate` makes its user the one who is meant without `-u`."""
+        """Store a token. `activate` makes its user the default without `-u`."""
         with self._changing() as entry:
             entry.setdefault("tokens", {})[user] = token
             if activate:
                 entry["active_user"] = user
 
     def drop(self, user: str, *, deactivate: bool = False) -> None:
-        """Forget a token; `deactivate` also ends its user's being the active one."""
+        """Remove a token. `deactivate` also stops its user from being the default."""
         with self._changing() as entry:
             entry.get("tokens", {}).pop(user, None)
             if deactivate and entry.get("active_user") == user:
@@ -110,7 +110,7 @@ class TokenStore:
         return content  # type: ignore[no-any-return]
 
     def _upgraded(self, content: Any) -> Any:
-        """Version 0 held one master's entry and did not say which; it is taken for the present one."""
+        """Convert version 0, which held one unnamed master's entry; the current master is assumed."""
         if isinstance(content, dict) and content.get("version", 0) == 0:
             entry = {key: content[key] for key in ("active_user", "tokens") if key in content}
             return {"version": VERSION, "masters": {self._master: entry}}

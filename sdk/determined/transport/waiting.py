@@ -1,4 +1,4 @@
-"""How long a call of the script waits for the cluster: as long as it takes, or a while, once in an outage."""
+"""How long a script's call waits for the cluster: indefinitely, or for a limited time once per outage."""
 
 import concurrent.futures
 import logging
@@ -11,11 +11,11 @@ T = TypeVar("T")
 logger = logging.getLogger("determined.transport")
 
 TOLD_EVERY_S = 30.0
-"""How often a script that waits says what it waits for."""
+"""How often a waiting script logs what it is waiting for."""
 
 
 def wait_for(coming: "Future[T]", what: str, thread: BusThread) -> T:
-    """Wait for what the script cannot do without; RuntimeError when the thread that brings it has ended."""
+    """Wait for something the script cannot do without. Raises RuntimeError if the thread has ended."""
     while True:
         thread.check()
         if concurrent.futures.wait([coming], TOLD_EVERY_S).done:
@@ -24,9 +24,9 @@ def wait_for(coming: "Future[T]", what: str, thread: BusThread) -> T:
 
 
 class Patience:
-    """Waits for what the script can do without: a while, and not again before that has come.
+    """Waits a limited time for something optional, and not again until that has arrived.
 
-    So an outage costs a training loop that while once, however often it calls.
+    An outage thus delays a training loop only once, however often it calls.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -34,7 +34,7 @@ class Patience:
         self._overdue: Future[Any] | None = None
 
     def lasts(self, coming: "Future[Any]") -> bool:
-        """Whether it has come in time."""
+        """Whether it arrived in time."""
         exhausted = self._overdue is not None and not self._overdue.done()
         concurrent.futures.wait([coming], 0 if exhausted else self._seconds)
         if coming.done():

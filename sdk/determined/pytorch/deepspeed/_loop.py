@@ -145,7 +145,7 @@ class DeepSpeedLoop(BoundaryLoop):
         return metrics if self._chief else None
 
     def _evaluations(self, most: int | None) -> int:
-        """Return the number of `evaluate_batch` calls on this rank. Pipelines and ZeRO 3 need equal counts."""
+        """Return the number of `evaluate_batch` calls on this rank. Pipelines and ZeRO 3 need the same."""
         source, pipeline = self._validation, self._context.use_pipeline_parallel
         stages = [engine.zero_optimization_stage() for engine in self._context.models]
         together = pipeline or max(stages) >= ALL_RANKS_COMPUTE_TOGETHER or not source.everywhere()
