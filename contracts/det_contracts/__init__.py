@@ -1,4 +1,4 @@
-"""What every part of Steadfast agrees on: messages, names, states and the experiment configuration.
+"""Definitions shared by all parts of Steadfast: messages, names, states and the experiment configuration.
 
-Pure data and pure functions; the package needs msgspec and the standard library alone.
+Pure data and pure functions. The package depends only on msgspec and the standard library.
 """

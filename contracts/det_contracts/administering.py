@@ -1,4 +1,4 @@
-"""What administrators ask of the gateway about the cluster as a whole."""
+"""Administrators' commands to the gateway that concern the whole cluster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LOG_LEVELS |= dict.fromkeys(("error", "fatal", "panic"), "ERROR")
 
 
 class RetryDecisions(msgspec.Struct, frozen=True, kw_only=True, tag="retry_decisions"):
-    """To the gateway: have an owner look once more at the records that it parked."""
+    """To the gateway: make an owner retry the records that it parked."""
 
     owner: str
     user: str
@@ -34,5 +34,7 @@ class BindPool(msgspec.Struct, frozen=True, kw_only=True, tag="bind_pool"):
     pool: str
     workspaces: tuple[int, ...]
     change: Binding
-    """What to do with them: to let them use it besides, no longer, or them alone."""
+    """How the workspaces change: `add` allows them too, `remove` disallows them, `replace` allows only
+    them.
+    """
     user: str

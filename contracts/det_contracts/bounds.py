@@ -1,7 +1,7 @@
-"""How large parts of a command or fact may be: each has a limit, so that no state grows by one request.
+"""Size limits for parts of a command or fact, so that a single request cannot grow the state without bound.
 
-A text has the limit of its field's name, or that of titles. So a field that is new has one, too. The message
-as a whole has another (`limits.STATED_BYTES`), which is the only one for whole configurations.
+A text is limited according to its field name, or else like a title, so new fields are limited too. The
+complete message has its own limit (`limits.STATED_BYTES`), which is the only one for whole configurations.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ CHARACTERS = {
     "value": PAGE_CHARACTERS,
     "original_config": STATED_BYTES,
 }
-"""Of texts, by the name of their field."""
+"""Limits of texts in characters, by field name."""
 CONFIGURATIONS = ("config", "changes")
-"""Objects whose own texts of these names have limits, too; the rest of them has that of the message."""
+"""Objects in which texts with the names below are limited. Otherwise only the message limit applies."""
 DESCRIBED = ("name", "description", "notes", "labels", "workspace", "project")
 AS_LARGE_AS_A_MESSAGE = ("hparams", "data")
-"""Objects of which others see to it: hyperparameters of a trial, and what ranks gather."""
+"""Objects that are checked elsewhere: hyperparameters of a trial, and data that ranks gather."""
 OF_SCRIPTS = (
     (trial.OperationCompleted, "metric", METRIC_BYTES),
     (trial.CheckpointStored, "metadata", PROPERTIES_BYTES),
 )
-"""Fields of facts that a script fills as it likes, and how many bytes of JSON each may have."""
+"""Fields of facts that are filled by scripts, and their limits in bytes of JSON."""
 OF_OPERATORS = ("configure_pools", "report_workers")
-"""Commands that no request leads to: what the cluster's own files and engines say."""
+"""Commands not caused by user requests, but by the cluster's own files and engines."""
 
 
 def check(command: object) -> None:
-    """Raise `Refused` where a text of a command is longer than its limit, with the field's name.
+    """Raise `Refused`, naming the field, if a text in a command exceeds its limit.
 
     Args:
-        command: A command of any owner.
+        command: A command to any owner.
     """
     kind = getattr(getattr(command, "__struct_config__", None), "tag", None)
     if kind not in OF_OPERATORS:
@@ -60,10 +60,10 @@ def check(command: object) -> None:
 
 
 def beyond_limits(fact: object) -> str:
-    """What is too large in a fact of a script, with the field's name and what to do; empty for nothing.
+    """Return what is too large in a fact from a script, with the field name and advice; empty if nothing is.
 
     Args:
-        fact: What a trial states, of any kind.
+        fact: A fact stated by a trial, of any kind.
     """
     found = (
         too_large(field, getattr(fact, field), most) for kind, field, most in OF_SCRIPTS if type(fact) is kind
@@ -72,12 +72,12 @@ def beyond_limits(fact: object) -> str:
 
 
 def too_large(field: str, value: Any, most: int) -> str:
-    """Why a value cannot be stated; empty where it can.
+    """Return why a value is too large; empty if it is not.
 
     Args:
-        field: What it is called where it is given.
-        value: Anything that JSON has.
-        most: Bytes of JSON that are taken.
+        field: Name of the field for the message.
+        value: Any JSON value.
+        most: Maximum size in bytes of JSON.
 
     >>> too_large("metric", 0.5, 10)
     ''

@@ -1,7 +1,7 @@
-"""Events to bytes and back, by stable names and versions.
+"""Converts events to bytes and back, using stable names and versions.
 
-A name once used stays for ever. When a record's shape changes, its version goes up and an
-upcaster brings old data (a plain dict) to the next version, so that all history stays readable.
+A name once used is never reused. When a record's shape changes, its version is incremented, and an upcaster
+converts old data (a plain dict) to the next version, so that all history stays readable.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """What the registry knows of one event."""
+    """The registration of one event."""
 
     name: str
     version: int
@@ -30,13 +30,13 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 class BadRecord(Exception):
-    """A message of the log cannot be read: it is damaged, or its version has no upcaster."""
+    """A log message cannot be read: it is damaged, or its version has no upcaster."""
 
 
 DECISION = "decision"
-"""The record that leads each batch; it has no aggregate, and one subject per owner."""
+"""The record that leads each batch. It has no aggregate, and one subject per owner."""
 DAMAGED = "damaged"
-"""Name of what no reader can take."""
+"""Event name for messages that no reader can decode."""
 
 _by_name: dict[str, Kind] = {}
 _by_record: dict[type, Kind] = {}
@@ -47,7 +47,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def event(name: str, *, key: str, version: int = 1) -> Callable[[E], E]:
-    """Register a record as an event; `key` names the field whose value stands as id in the subject."""
+    """Register a record as an event. `key` names the field whose value is the id in the subject."""
 
     def register(record: E) -> E:
         if name in _by_name:
@@ -61,7 +61,7 @@ def event(name: str, *, key: str, version: int = 1) -> Callable[[E], E]:
 
 
 def upcast(name: str, from_version: int) -> Callable[[Upcaster], Upcaster]:
-    """Register how data of `from_version` becomes data of the next version."""
+    """Register a function that converts data of `from_version` to the next version."""
 
     def register(function: Upcaster) -> Upcaster:
         _upcasters[name, from_version] = function
@@ -71,12 +71,12 @@ def upcast(name: str, from_version: int) -> Callable[[Upcaster], Upcaster]:
 
 
 def kinds() -> list[Kind]:
-    """All registered events, by name."""
+    """Return all registered events, sorted by name."""
     return [_by_name[name] for name in sorted(_by_name)]
 
 
 def kind_of(record: object) -> Kind:
-    """The registration of an event's record; raises KeyError for anything else."""
+    """Return the registration of an event's record. Raises KeyError for anything else."""
     return _by_record[type(record)]
 
 
@@ -86,20 +86,20 @@ def name_of(kind: type) -> str:
 
 
 def subject_of(record: object) -> str:
-    """Where an event is published."""
+    """Return the subject an event is published to."""
     kind = _by_record[type(record)]
     key = getattr(record, kind.key)
     return subjects.decision(key) if kind.name == DECISION else subjects.control(kind.name, key)
 
 
 def encode(record: object, *, id: str, actor: str, at: float, cause: str = "") -> bytes:
-    """An event as it goes into the log; `at` in seconds since the epoch."""
+    """Encode an event for the log. `at` is in seconds since the epoch."""
     kind = _by_record[type(record)]
     return _encode(Envelope(id, kind.name, kind.version, actor, at, cause, msgspec.Raw(_encode(record))))
 
 
 def opened(body: bytes) -> Envelope:
-    """The record around an event as it was stated; raises `BadRecord` where there is none."""
+    """Decode the envelope of an event. Raises `BadRecord` if there is none."""
     try:
         return _envelopes.decode(body)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
@@ -107,7 +107,10 @@ def opened(body: bytes) -> Envelope:
 
 
 def check(envelope: Envelope) -> Any:
-    """The event in an envelope, `Unknown` for one of a newer version; raises `BadRecord` for what is none."""
+    """Return the event in an envelope, or `Unknown` for a newer version.
+
+    Raises `BadRecord` if it is invalid.
+    """
     try:
         return _record(envelope)
     except (msgspec.MsgspecError, UnicodeError, KeyError, TypeError, RecursionError) as error:
@@ -115,12 +118,12 @@ def check(envelope: Envelope) -> Any:
 
 
 def sealed(envelope: Envelope) -> bytes:
-    """An envelope as it goes into the log."""
+    """Encode an envelope for the log."""
     return _encode(envelope)
 
 
 def decode(body: bytes, position: int, stream: str = subjects.CONTROL) -> Recorded:
-    """An event of the log; raises `BadRecord` naming the position when it cannot be read."""
+    """Decode an event of the log. Raises `BadRecord`, naming the position, if it cannot be read."""
     try:
         envelope = _envelopes.decode(body)
         record = _record(envelope)
@@ -131,10 +134,10 @@ def decode(body: bytes, position: int, stream: str = subjects.CONTROL) -> Record
 
 
 def read(subject: str, body: bytes, position: int, stream: str = subjects.CONTROL) -> Recorded:
-    """An event as it lies on a subject of the log. Whatever lies there, reading it stops nobody.
+    """Decode a message on a subject of the log. No content can stop a reader.
 
-    `Unknown` for a message that is damaged, larger than what may be stated, of a newer version, or not on its
-    event's subject: the same bytes are passed over by every reader, always.
+    Returns `Unknown` for a message that is damaged, larger than allowed, of a newer version, or not on its
+    event's subject. All readers skip the same bytes, always.
     """
     try:
         if subjects.is_witnessed(subject) and (len(body) > STATED_BYTES or is_too_deep(body)):

@@ -1,4 +1,4 @@
-"""The files that come with an experiment or a task."""
+"""The files submitted with an experiment or a task."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import msgspec
 
 
 class Context(msgspec.Struct, frozen=True):
-    """Where the code of an experiment lies: a tar.gz in the blob store."""
+    """Location of an experiment's code: a tar.gz archive in the blob store."""
 
     digest: str
-    """SHA-256 of the archive, also its key in the store."""
+    """SHA-256 of the archive, which is also its key in the store."""
     size_bytes: int

@@ -1,4 +1,4 @@
-"""Commands that make something, once for each request that names itself."""
+"""Commands that create something, with idempotency keys."""
 
 from __future__ import annotations
 
@@ -6,16 +6,22 @@ import msgspec
 
 
 class Once(msgspec.Struct, frozen=True):
-    """A request with an `Idempotency-Key`: what it asks for is made once, however often it comes."""
+    """A request with an `Idempotency-Key`. However often it is sent, the object is created once."""
 
     request_id: str
-    """Made of who asks and of the key; 32 hexadecimal digits."""
+    """Derived from the user and the key; 32 hexadecimal digits."""
     key: str
     digest: str
-    """Of all that was asked for, with a secret of the gateway: tells whether it is the same request."""
+    """Digest of the complete request, keyed with a gateway secret.
+
+    Tells whether a request is a repetition.
+    """
 
 
 class Creation(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of commands that make something; one with `once` is ruled on once, and answered so ever after."""
+    """Base of commands that create something.
+
+    With `once`, it is decided once, and repeated with that answer.
+    """
 
     once: Once | None = None

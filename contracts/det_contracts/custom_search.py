@@ -1,4 +1,4 @@
-"""What a user's own search method is told and asks for (searchers spec, section 8)."""
+"""Operations that a user-defined search method requests (searchers spec, section 8)."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ import msgspec
 
 
 class CreateTrial(msgspec.Struct, frozen=True, tag="create_trial"):
-    """Make a trial; the client names it."""
+    """Create a trial; the client assigns its id."""
 
     request_id: str
     hparams: dict[str, Any]
 
 
 class TrainTo(msgspec.Struct, frozen=True, tag="train_to"):
-    """Train until `length` in all, then report the searcher metric."""
+    """Train to a total of `length`, then report the searcher metric."""
 
     request_id: str
     length: int
 
 
 class CloseTrial(msgspec.Struct, frozen=True, tag="close_trial"):
-    """No further work for that trial."""
+    """End a trial: it gets no more work."""
 
     request_id: str
 
 
 class ShutDown(msgspec.Struct, frozen=True, tag="shut_down"):
-    """The search is over; it does not end by itself."""
+    """End the search, which does not end by itself."""
 
     cancel: bool = False
     failure: bool = False
 
 
 class SetProgress(msgspec.Struct, frozen=True, tag="set_progress"):
-    """How far the search is, 0 to 1."""
+    """Set the progress of the search, from 0 to 1."""
 
     progress: float
 

@@ -137,7 +137,11 @@ _MASTER_ARGS: tuple[Arg | OneOf, ...] = (
         arg("--master-config-path", type=Path, metavar="FILE", help="configuration of a 0.25 master"),
     ),
     _DELETE,
-    arg("--tls", action="store_true", help="encrypt with TLS, using certificates of the cluster's own authority"),
+    arg(
+        "--tls",
+        action="store_true",
+        help="encrypt with TLS, using certificates of the cluster's own authority",
+    ),
     arg("--host", metavar="ADDRESS", help="address to listen on; default: 127.0.0.1, this machine alone"),
     INITIAL_PASSWORD,
     arg("--force", action="store_true", help="replace a running cluster of this name and kill its tasks"),

@@ -92,7 +92,9 @@ SLURM = Noun(
             _POOLS,
             CLUSTER_NAME,
             MASTER_PORT,
-            arg("--host", default="127.0.0.1", metavar="ADDRESS", help="address of this machine for the nodes"),
+            arg(
+                "--host", default="127.0.0.1", metavar="ADDRESS", help="address of this machine for the nodes"
+            ),
             arg(
                 "--storage-host-path",
                 type=Path,

@@ -1,4 +1,4 @@
-"""`det experiment`: searches and single trainings (client spec, section 5)."""
+"""`det experiment`: searches and single training runs (client spec, section 5)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FAILED_POLLS = 10
 
 
 def list_experiments(session: Session, args: argparse.Namespace) -> None:
-    """One's own experiments, or all."""
+    """List the user's own experiments, or all."""
     params = {} if args.all else {"archived": "false", "users": identity.current_user(session)}
     if not args.json:
         params["lean"] = "true"
@@ -41,7 +41,7 @@ def list_experiments(session: Session, args: argparse.Namespace) -> None:
 
 
 def show_list(experiments: list[Object], places: bool, archived: bool, as_csv: bool = False) -> None:
-    """Experiments as a table, where asked for with workspace and project, and whether each is archived."""
+    """Print experiments as a table, optionally with workspace and project, and whether each is archived."""
     headers = ["ID", "Owner", "Name", "Parent ID", "State", "Progress", "Started", "Ended", "Resource Pool"]
     headers = ["Workspace", "Project"] * places + headers + ["Archived"] * archived
     output.table(
@@ -66,7 +66,7 @@ def _list_row(experiment: Object, places: bool, archived: bool) -> list[Any]:
 
 
 def logs(session: Session, args: argparse.Namespace) -> None:
-    """The log of the lowest trial."""
+    """Show the log of the first trial."""
     trials = _trials(session, args.experiment_id)
     if not trials:
         raise errors.NotFoundException(f"experiment {args.experiment_id} has no trial yet")
@@ -75,7 +75,7 @@ def logs(session: Session, args: argparse.Namespace) -> None:
 
 
 def wait(session: Session, args: argparse.Namespace) -> int:
-    """Poll until the experiment has ended; a master that is away for some polls is borne."""
+    """Poll until the experiment has ended. Tolerates an unreachable master for some polls."""
     failures = 0
     while True:
         try:
@@ -94,7 +94,7 @@ def wait(session: Session, args: argparse.Namespace) -> int:
 def _status_of(experiment: Object) -> int | None:
     number, state = experiment["id"], experiment["state"]
     if state == "STATE_PAUSED":
-        raise Failure(f"experiment {number} is paused; 'det experiment activate {number}' lets it go on")
+        raise Failure(f"experiment {number} is paused; 'det experiment activate {number}' resumes it")
     if state == "STATE_COMPLETED":
         output.good(f"Experiment {number} is COMPLETED")
         return 0
@@ -120,7 +120,7 @@ def _act(verb: str, done: str) -> Callable[[Session, argparse.Namespace], None]:
 
 
 def list_trials(session: Session, args: argparse.Namespace) -> None:
-    """The trials of an experiment."""
+    """List the trials of an experiment."""
     trials = read_pages(session, f"/api/v1/experiments/{args.experiment_id}/trials", "trials", args)
     headers = ["Trial ID", "State", "H-Params", "Started", "Ended", "# of Batches"]
     rows = [
@@ -138,7 +138,7 @@ def list_trials(session: Session, args: argparse.Namespace) -> None:
 
 
 def list_checkpoints(session: Session, args: argparse.Namespace) -> None:
-    """The checkpoints of an experiment, oldest first, or its best ones."""
+    """List the checkpoints of an experiment, oldest first, or its best ones."""
     path = f"/api/v1/experiments/{args.experiment_id}/checkpoints"
     checkpoints = session.get(path, {"sortBy": "SORT_BY_END_TIME", "limit": 0})["checkpoints"]
     if args.best is not None:
@@ -150,7 +150,7 @@ def list_checkpoints(session: Session, args: argparse.Namespace) -> None:
 
 
 def _best(checkpoints: list[Object], searcher: Object) -> list[Object]:
-    """The complete ones with a searcher metric, best first."""
+    """Return the completed checkpoints with a searcher metric, best first."""
     sign = 1 if searcher.get("smaller_is_better", True) else -1
     scored = [
         (float(metric) * sign, checkpoint)
@@ -178,7 +178,7 @@ def _checkpoint_row(checkpoint: Object) -> list[Any]:
 
 
 def download(session: Session, args: argparse.Namespace) -> None:
-    """Bring the best checkpoints here, each of another trial."""
+    """Download the best checkpoints, each from a different trial."""
     from determined.experimental._experiment import ExperimentReference
 
     try:
@@ -195,12 +195,12 @@ def download(session: Session, args: argparse.Namespace) -> None:
 
 
 def config(session: Session, args: argparse.Namespace) -> None:
-    """The completed configuration as YAML."""
+    """Print the completed configuration as YAML."""
     output.print_yaml(_experiment(session, args.experiment_id)["config"])
 
 
 def download_model_def(session: Session, args: argparse.Namespace) -> None:
-    """Write the code that was sent, as one archive."""
+    """Write the submitted code as an archive."""
     answer = session.get(f"/api/v1/experiments/{args.experiment_id}/model_def")
     path = args.output_dir / f"experiment_{args.experiment_id}_model_def.tgz"
     args.output_dir.mkdir(parents=True, exist_ok=True)
@@ -227,10 +227,10 @@ NOUN = Noun(
             "list experiments",
             list_experiments,
             (
-                arg("-a", "--all", action="store_true", help="also those of others, and archived ones"),
+                arg("-a", "--all", action="store_true", help="include those of other users and archived ones"),
                 arg("--show_project", action="store_true", help="also show workspace and project"),
                 *paging_args(),
-                one_of(_CSV, arg("--json", action="store_true", help="write the master's answers")),
+                one_of(_CSV, arg("--json", action="store_true", help="write the master's response")),
             ),
         ),
         Verb("create", "create an experiment", create, CREATE_ARGS, offline=is_local),
@@ -268,7 +268,7 @@ NOUN = Noun(
                     metavar="DIR",
                     help="into DIR/UUID",
                 ),
-                arg("--top-n", type=int, default=1, metavar="N", help="how many, default 1"),
+                arg("--top-n", type=int, default=1, metavar="N", help="number of checkpoints, default 1"),
                 *downloads.SORT,
                 downloads.MODE,
                 downloads.QUIET,

@@ -1,4 +1,4 @@
-"""`det experiment set`, `label`, `archive`, `delete`: changes of experiments that exist (client spec, 5)."""
+"""`det experiment set`, `label`, `archive`, `delete`: changes to existing experiments (client spec, 5)."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ def _patch(
 
 
 def archive(session: Session, args: argparse.Namespace) -> None:
-    """Out of the usual lists."""
+    """Hide an experiment from the default lists."""
     session.post(f"{_path(args)}/archive")
     print(f"Archived experiment {args.experiment_id}")
 
 
 def unarchive(session: Session, args: argparse.Namespace) -> None:
-    """Back in the usual lists."""
+    """Show an experiment in the default lists again."""
     session.post(f"{_path(args)}/unarchive")
     print(f"Unarchived experiment {args.experiment_id}")
 
 
 def delete(session: Session, args: argparse.Namespace) -> None:
-    """With its checkpoints, metrics and logs; the work goes on after the answer."""
+    """Delete an experiment with its checkpoints, metrics and logs. Continues after the response."""
     question = (
-        f"Deleting experiment {args.experiment_id} removes its checkpoints, metrics and logs for ever. "
+        f"Deleting experiment {args.experiment_id} permanently removes its checkpoints, metrics and logs. "
         "Do you wish to proceed?"
     )
     if not args.yes and not output.confirm(question):
@@ -50,32 +50,32 @@ def delete(session: Session, args: argparse.Namespace) -> None:
 
 
 def set_name(session: Session, args: argparse.Namespace) -> None:
-    """Rename it."""
+    """Rename an experiment."""
     _patch(session, args, {"name": args.name}, "name", f"'{args.name}'")
 
 
 def set_description(session: Session, args: argparse.Namespace) -> None:
-    """Describe it."""
+    """Set the description of an experiment."""
     _patch(session, args, {"description": args.description}, "description", f"'{args.description}'")
 
 
 def set_priority(session: Session, args: argparse.Namespace) -> None:
-    """Where it stands in the queue of a pool with priorities."""
+    """Set the position in the queue of a pool with priorities."""
     _patch(session, args, {"resources": {"priority": args.priority}}, "`priority`", args.priority)
 
 
 def set_weight(session: Session, args: argparse.Namespace) -> None:
-    """Its share under fair share."""
+    """Set the fair share weight."""
     _patch(session, args, {"resources": {"weight": args.weight}}, "`weight`", args.weight)
 
 
 def set_max_slots(session: Session, args: argparse.Namespace) -> None:
-    """Most slots of all its trials together."""
+    """Set the maximum number of slots of all trials together."""
     _patch(session, args, {"resources": {"maxSlots": args.max_slots}}, "`max_slots`", args.max_slots)
 
 
 def set_gc_policy(session: Session, args: argparse.Namespace) -> None:
-    """How many checkpoints stay; those of an experiment that has ended go at once."""
+    """Set how many checkpoints are kept. For an ended experiment, the others are deleted immediately."""
     policy = {
         "saveExperimentBest": args.save_experiment_best,
         "saveTrialBest": args.save_trial_best,
@@ -85,7 +85,7 @@ def set_gc_policy(session: Session, args: argparse.Namespace) -> None:
     question = (
         f"Keep the best {args.save_experiment_best} checkpoints of experiment {args.experiment_id}, "
         f"and of each trial the best {args.save_trial_best} and the latest {args.save_trial_latest}? "
-        "The others go for ever. Do you wish to proceed?"
+        "The others are permanently deleted. Do you wish to proceed?"
     )
     if not args.yes and not output.confirm(question):
         print("Aborting.")
@@ -108,14 +108,14 @@ def _show_what_goes(session: Session, args: argparse.Namespace) -> None:
         ]
         for checkpoint in answer.get("checkpoints") or []
     ]
-    print(f"Checkpoints that go under this policy: {len(rows)}")
+    print(f"Checkpoints that this policy deletes: {len(rows)}")
     if rows:
         metric = answer.get("metric_name") or "Searcher Metric"
         output.table(["Trial ID", "# of Batches", "State", metric, "UUID"], rows)
 
 
 def move(session: Session, args: argparse.Namespace) -> None:
-    """Into a project of a workspace, both by name."""
+    """Move an experiment to a project of a workspace, both given by name."""
     from determined.cli.workspace import project_id
 
     destination = project_id(session, args)
@@ -124,7 +124,7 @@ def move(session: Session, args: argparse.Namespace) -> None:
 
 
 def add_label(session: Session, args: argparse.Namespace) -> None:
-    """Give it one more label."""
+    """Add a label to an experiment."""
     labels = _labels(session, args)
     if args.label not in labels:
         session.patch(_path(args), {"labels": [*labels, args.label]})
@@ -132,7 +132,7 @@ def add_label(session: Session, args: argparse.Namespace) -> None:
 
 
 def remove_label(session: Session, args: argparse.Namespace) -> None:
-    """Take a label from it."""
+    """Remove a label from an experiment."""
     labels = _labels(session, args)
     if args.label not in labels:
         output.warn(f"experiment {args.experiment_id} had no label '{args.label}'")
@@ -146,7 +146,7 @@ def _labels(session: Session, args: argparse.Namespace) -> list[str]:
 
 
 def slots_or_none(text: str) -> int | None:
-    """A number of slots; `none` lifts the limit."""
+    """Parse a number of slots; `none` removes the limit."""
     return None if text.lower() == "none" else int(text)
 
 
@@ -164,7 +164,7 @@ _SET = Noun(
             "priority",
             "set the priority of an experiment",
             set_priority,
-            (_ID, arg("priority", type=int, help="1 to 99, smaller goes first")),
+            (_ID, arg("priority", type=int, help="1 to 99; smaller numbers run first")),
         ),
         Verb("weight", "set the weight of an experiment", set_weight, (_ID, arg("weight", type=float))),
         Verb(
@@ -175,7 +175,7 @@ _SET = Noun(
         ),
         Verb(
             "gc-policy",
-            "set how many checkpoints of an experiment stay",
+            "set how many checkpoints of an experiment are kept",
             set_gc_policy,
             (
                 _ID,

@@ -22,16 +22,16 @@ from determined.transport.rest import Session
 CREATE_ARGS = (
     arg("config_file", type=Path, help="experiment configuration (YAML)"),
     arg("model_dir", type=Path, help="directory of code that becomes the trials' working directory"),
-    arg("-i", "--include", action="append", type=Path, default=[], metavar="PATH", help="also send this"),
-    arg("-g", "--git", action="store_true", help="tell which commit of a checkout the code is"),
-    arg("--config", action="append", default=[], metavar="KEY=VALUE", help="overrides one field, dots nest"),
+    arg("-i", "--include", action="append", type=Path, default=[], metavar="PATH", help="additional file or directory to send"),
+    arg("-g", "--git", action="store_true", help="record the git commit of the code"),
+    arg("--config", action="append", default=[], metavar="KEY=VALUE", help="override one field; use dots for nested fields"),
     arg("--template", metavar="NAME", help="template that fills in what the configuration leaves out"),
-    arg("--project_id", type=int, metavar="N", help="project to put the experiment into"),
-    arg("--local", action="store_true", help="with --test-mode: here, without a cluster"),
+    arg("--project_id", type=int, metavar="N", help="project of the experiment"),
+    arg("--local", action="store_true", help="with --test-mode: run here, without a cluster"),
     one_of(
         arg("-f", "--follow-first-trial", action="store_true", help="show the log of the first trial"),
         arg("--paused", action="store_true", help="do not start it yet"),
-        arg("-t", "--test-mode", action="store_true", help="only try it with one batch"),
+        arg("-t", "--test-mode", action="store_true", help="only test it with one batch"),
     ),
 )
 
@@ -40,7 +40,7 @@ _POLL_S = 0.2
 
 
 def create(session: Session, args: argparse.Namespace) -> int | None:
-    """Send the configuration and the code; with `-f` show the first trial's log."""
+    """Submit the configuration and the code. With `-f`, show the first trial's log."""
     experiment_test_mode.check_options(args)
     text, config = _config_of(args.config_file, args.config)
     if args.local:
@@ -62,7 +62,7 @@ def create(session: Session, args: argparse.Namespace) -> int | None:
 
 
 def merged(config: dict[str, Any], overrides: list[str]) -> dict[str, Any]:
-    """The configuration with `key=value` overrides, in their order; raises `Failure` for one without `=`."""
+    """Apply `key=value` overrides to the configuration, in order. Raises `Failure` for one without `=`."""
     for override in overrides:
         key, equals, text = override.partition("=")
         if not equals or not key:
@@ -75,7 +75,7 @@ def merged(config: dict[str, Any], overrides: list[str]) -> dict[str, Any]:
 
 
 def is_local(args: argparse.Namespace) -> bool:
-    """Whether no master is needed."""
+    """Whether the command needs no master."""
     return bool(args.local)
 
 
@@ -125,7 +125,7 @@ def _pack(model_dir: Path, includes: list[Path]) -> list[dict[str, Any]]:
 
 
 def _short(model_dir: Path) -> str:
-    """The folder, as the line that counts its files names it."""
+    """Return the directory as shown in the progress line."""
     return f".../{model_dir.resolve().name}"
 
 
@@ -141,7 +141,7 @@ def _send(session: Session, body: dict[str, Any]) -> Any:
 
 @contextlib.contextmanager
 def _bar(size: int) -> Iterator[Callable[[int], None] | None]:
-    """A bar on stderr while much is sent by hand; nothing for scripts and small uploads."""
+    """Show a progress bar on a terminal for large uploads; nothing for scripts and small uploads."""
     if size < _BAR_FROM_BYTES or not sys.stderr.isatty():
         yield None
         return
@@ -171,7 +171,7 @@ def _follow(session: Session, experiment_id: int) -> int | None:
 
 
 def _status_of(session: Session, experiment_id: int, trial_id: int) -> int | None:
-    """1 when the trial that was followed failed, or all of its experiment; a search goes on meanwhile."""
+    """Return 1 if the followed trial or its experiment failed. Otherwise the search may still be running."""
     counts: dict[str, dict[str, Any]] = {
         "trial": session.get(f"/api/v1/trials/{trial_id}")["trial"],
         "experiment": session.get(f"/api/v1/experiments/{experiment_id}")["experiment"],
@@ -187,7 +187,7 @@ def _status_of(session: Session, experiment_id: int, trial_id: int) -> int | Non
 
 
 def _first_trial(session: Session, experiment_id: int) -> int:
-    """The trial that started first; raises `Failure` if the experiment ends without one."""
+    """Return the trial that started first. Raises `Failure` if the experiment ends without a trial."""
     while True:
         trials = session.get(f"/api/v1/experiments/{experiment_id}/trials")["trials"]
         if trials:

@@ -1,4 +1,4 @@
-"""`det experiment describe`, and what `det trial describe` shares with it (client spec, section 5)."""
+"""`det experiment describe`, and code shared with `det trial describe` (client spec, section 5)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Object = dict[str, Any]
 
 
 class Sheet(NamedTuple):
-    """One table with a title."""
+    """A table with a title."""
 
     title: str
     headers: list[str]
@@ -31,16 +31,16 @@ def _ids(text: str) -> list[int]:
 
 
 DESCRIBE_ARGS = (
-    arg("experiment_ids", type=_ids, help="one id, or several with commas"),
+    arg("experiment_ids", type=_ids, help="one id, or several separated by commas"),
     arg("--metrics", action="store_true", help="show the metrics of each workload"),
     arg("--csv", action="store_true", help="write CSV"),
-    arg("--json", action="store_true", help="write the master's answers"),
-    arg("--outdir", type=Path, metavar="DIR", help="write three CSV files there"),
+    arg("--json", action="store_true", help="write the master's response"),
+    arg("--outdir", type=Path, metavar="DIR", help="write three CSV files to this directory"),
 )
 
 
 def describe(session: Session, args: argparse.Namespace) -> None:
-    """Show experiments, their trials and what these did; below, why they ended as they did."""
+    """Show experiments, their trials and workloads, followed by the reasons for their states."""
     answers = [session.get(f"/api/v1/experiments/{number}") for number in args.experiment_ids]
     if args.json:
         output.print_json([{"jobSummary": None, **answer} for answer in answers])
@@ -59,19 +59,19 @@ def describe(session: Session, args: argparse.Namespace) -> None:
 
 
 def read_workloads(session: Session, trial_id: int, params: Params | None = None) -> list[Object]:
-    """What a trial did, each `{"training" | "validation" | "checkpoint": ...}`."""
+    """Return the workloads of a trial, each as `{"training" | "validation" | "checkpoint": ...}`."""
     answer = session.get(f"/api/v1/trials/{trial_id}/workloads", {"limit": 0, **(params or {})})
     workloads: list[Object] = answer["workloads"]
     return workloads
 
 
 def show_sheets(sheets: Iterable[Sheet], as_csv: bool, bare_first: bool = False) -> None:
-    """Print tables, each under its title and set apart by an empty line.
+    """Print tables, each below its title and separated by an empty line.
 
     Args:
-        sheets: what to print.
-        as_csv: as CSV, not for people; titles stand there as well, as in 0.25.
-        bare_first: the first table has no title in CSV.
+        sheets: The tables to print.
+        as_csv: Print CSV for programs. It includes the titles, as in 0.25.
+        bare_first: In CSV, omit the title of the first table.
     """
     for number, sheet in enumerate(sheets):
         if number:
@@ -82,7 +82,7 @@ def show_sheets(sheets: Iterable[Sheet], as_csv: bool, bare_first: bool = False)
 
 
 def show_reasons(kind: str, objects: Iterable[Object]) -> None:
-    """Say why each object is in its state, where the master tells."""
+    """Print why each object is in its state, if the master reports it."""
     for shown in objects:
         if reason := shown.get("stateReason"):
             state = formatting.state(shown["state"])
@@ -90,14 +90,14 @@ def show_reasons(kind: str, objects: Iterable[Object]) -> None:
 
 
 def experiment_sheet(experiments: list[Object]) -> Sheet:
-    """One row per experiment."""
+    """Return a table with one row per experiment."""
     headers = ["Experiment ID", "State", "Progress", "Started", "Ended", "Name", "Description", "Archived"]
     headers += ["Resource Pool", "Labels"]
     return Sheet("Experiment", headers, [_experiment_row(experiment) for experiment in experiments])
 
 
 def trial_sheet(trials: list[Object]) -> Sheet:
-    """One row per trial; what version 0.25 shows comes first."""
+    """Return a table with one row per trial. The columns of 0.25 come first."""
     headers = [
         "Trial ID",
         "Experiment ID",
@@ -112,7 +112,7 @@ def trial_sheet(trials: list[Object]) -> Sheet:
 
 
 def step_sheet(workloads: list[tuple[Object, Object]], with_metrics: bool) -> Sheet:
-    """One row per trial and number of batches; with metrics, one column for each."""
+    """Return a table with one row per trial and number of batches, optionally with a column per metric."""
     steps: dict[tuple[int, int], Object] = {}
     for trial, workload in workloads:
         kind, body = kind_and_body(workload)
@@ -174,7 +174,7 @@ def _trial_row(trial: Object) -> list[Any]:
 
 
 def kind_and_body(workload: Object) -> tuple[str, Object]:
-    """What a workload is, and what is known of it."""
+    """Return the kind of a workload, and its data."""
     for kind in ("training", "validation", "checkpoint"):
         if workload.get(kind):
             return kind, workload[kind]

@@ -1,4 +1,6 @@
-"""`det experiment create --test-mode`: a shortened run, on the cluster or here (client spec, section 4.3)."""
+"""`det experiment create --test-mode`: a shortened run, on the cluster or locally (client spec, section
+4.3).
+"""
 
 from __future__ import annotations
 
@@ -32,14 +34,14 @@ _SAVE_NOTHING = {"save_experiment_best": 0, "save_trial_best": 0, "save_trial_la
 
 
 def here(config: Object, model_dir: Path) -> None:
-    """Train one batch in this process; raises `Failure` if that cannot be or goes wrong."""
+    """Train one batch in this process. Raises `Failure` if that is impossible or fails."""
     from determined.experimental import test_one_batch
 
     entrypoint = config.get("entrypoint")
     if not isinstance(entrypoint, str) or not re.fullmatch(TRIAL_CLASS, entrypoint):
         raise Failure(
             f"--local --test-mode trains a class named as MODULE:CLASS, the entrypoint is {entrypoint!r}; "
-            "run the script directly instead, it works without a cluster"
+            "run the script directly instead, which works without a cluster"
         )
     if not model_dir.is_dir():
         raise Failure(f"'{model_dir}' must be a directory")
@@ -55,7 +57,7 @@ def here(config: Object, model_dir: Path) -> None:
 
 
 def on_cluster(session: Session, config: Object, body: Object) -> int:
-    """Have the master check the configuration, then run the shortened experiment; the status."""
+    """Let the master check the configuration, then run the shortened experiment. Returns the exit status."""
     print("Validating experiment configuration...", end="", flush=True)
     try:
         submission.submit(session, {**body, "validateOnly": True, "activate": False})
@@ -73,7 +75,7 @@ def on_cluster(session: Session, config: Object, body: Object) -> int:
 
 
 def shortened(config: Object) -> Object:
-    """The experiment with one batch, one validation, and no checkpoint that stays."""
+    """Return the configuration reduced to one batch, one validation, and no permanent checkpoint."""
     from determined.experimental._test_run import drawn
 
     searcher = config.get("searcher") or {}
@@ -127,27 +129,27 @@ def _verdict(session: Session, experiment: Object, trial_id: int | None, shown: 
 
 
 def _succeeded(session: Session, trial_id: int | None, shown: int) -> int:
-    """Say of training, validation and checkpoints what was seen of each."""
+    """Report which of training, validation and checkpointing have run."""
     missing = _missing(session, trial_id) if trial_id is not None else [*_UNSEEN]
     seen = [stage for stage in _STAGES[1:] if stage.split()[-1] not in missing]
     _tell(tuple(stage for stage in seen if stage not in _STAGES[: shown + 1]))
     if not missing:
         output.good("Model definition test succeeded! 🎉")
         return 0
-    output.good("The script ran to its end.")
+    output.good("The script ran to completion.")
     reasons = _listed([_UNSEEN[name] for name in missing])
     output.warn(f"Not tested: {', '.join(missing)}. The script {reasons}.")
     return 0
 
 
 def _missing(session: Session, trial_id: int) -> list[str]:
-    """What nothing is known to have come of."""
+    """Return the stages without a result."""
     path = f"/api/v1/trials/{trial_id}"
     groups = session.get(path)["trial"].get("summaryMetrics") or {}
     seen = {
         "training": groups.get("avg_metrics"),
         "validation": groups.get("validation_metrics"),
-        # Listed also when they are gone already, as a test asks for.
+        # Includes deleted checkpoints, because a test keeps none.
         "checkpointing": session.get(f"{path}/checkpoints").get("checkpoints"),
     }
     return [name for name, was_seen in seen.items() if not was_seen]
@@ -164,7 +166,7 @@ def _tell(stages: tuple[str, ...]) -> None:
 
 @contextlib.contextmanager
 def _inside(folder: Path) -> Iterator[None]:
-    """As a trial runs: the folder is the working directory and comes first where modules are looked for."""
+    """Set up the process like a trial: working directory, and first entry of the module path."""
     before, path = Path.cwd(), list(sys.path)
     os.chdir(folder)
     sys.path.insert(0, str(Path.cwd()))
@@ -176,8 +178,8 @@ def _inside(folder: Path) -> Iterator[None]:
 
 
 def check_options(args: argparse.Namespace) -> None:
-    """Raises `Failure` for `--local` alone."""
+    """Raise `Failure` for `--local` without `--test-mode`."""
     if args.local and not args.test_mode:
         raise Failure(
-            "--local goes with --test-mode only; run the script directly to train without a cluster"
+            "--local requires --test-mode; run the script directly to train without a cluster"
         )

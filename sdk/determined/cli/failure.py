@@ -1,4 +1,4 @@
-"""How a verb says that it could not do what was asked."""
+"""The exception for a verb that cannot do what was requested."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How single values read in tables (client spec, section 3)."""
+"""Formats single values for tables (client spec, section 3)."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ _UNITS = ("B", "KB", "MB", "GB", "TB")
 
 
 def state(name: str) -> str:
-    """A state without its prefix."""
+    """Format a state without its prefix."""
     return name.removeprefix("STATE_")
 
 
 def when(text: str | None) -> str | None:
-    """An instant as `2023-08-01 12:00:00+0000`."""
+    """Format a time as `2023-08-01 12:00:00+0000`."""
     return instant.parse(text).strftime("%Y-%m-%d %H:%M:%S%z") if text else None
 
 
 def percent(share: float | None) -> str | None:
-    """A share from 0 to 1 as `43.2%`; None if there is none."""
+    """Format a fraction from 0 to 1 as `43.2%`. Returns None for None."""
     return None if share is None else f"{share * 100:.1f}%"
 
 
 def size(count: float) -> str:
-    """Bytes as `8.6KB`, in steps of 1024."""
+    """Format bytes as `8.6KB`, in steps of 1024."""
     for unit in _UNITS[:-1]:
         if count < 1024:
             return f"{count:.1f}{unit}"
@@ -35,10 +35,10 @@ def size(count: float) -> str:
 
 
 def compact(value: Any) -> str | None:
-    """A structure on one line; None and empty ones are an empty cell."""
+    """Format a structure on one line. None and empty ones become an empty cell."""
     return json.dumps(value, sort_keys=True) if value else None
 
 
 def listed(values: list[str] | None) -> str:
-    """Texts separated by commas."""
+    """Join strings with commas."""
     return ", ".join(values or [])

@@ -1,7 +1,7 @@
-"""What may be typed: nouns, verbs and their arguments as tables, and how words are looked up in them.
+"""The command-line grammar: nouns, verbs and arguments as tables, and the lookup of typed words.
 
-argparse knows neither options between the positionals of sub-commands nor "this noun means that
-verb", so the words up to the verb are walked here and argparse gets the rest (client spec, section 3).
+argparse supports neither options between the positionals of subcommands nor default verbs for nouns. So the
+words up to the verb are parsed here, and argparse handles the rest (client spec, section 3).
 """
 
 from __future__ import annotations
@@ -17,79 +17,79 @@ Run = Callable[[Session, argparse.Namespace], "int | None"]
 
 
 class Arg(NamedTuple):
-    """One argument, as argparse's `add_argument` takes it."""
+    """One argument, with the parameters of argparse's `add_argument`."""
 
     names: tuple[str, ...]
     options: dict[str, Any]
 
 
 class OneOf(NamedTuple):
-    """Options that exclude each other."""
+    """Mutually exclusive options."""
 
     args: tuple[Arg, ...]
     required: bool = False
-    """Whether one of them must be given."""
+    """Whether one of them is required."""
 
 
 class Verb(NamedTuple):
-    """Something `det` does."""
+    """An action of `det`."""
 
     names: str
-    """The name, then other names, blank-separated."""
+    """The name, followed by aliases, separated by blanks."""
     help: str
     """Completes "Failed to ..."."""
     run: Run
-    """Does it; returns the exit status, None for 0."""
+    """Performs the action; returns the exit status, or None for 0."""
     args: tuple[Arg | OneOf, ...] = ()
     login: bool = True
-    """Whether the session must have a user before."""
+    """Whether the session needs a user first."""
     check: bool = True
-    """Whether to ask first if there is a master, and which."""
+    """Whether to check first that there is a master, and its version."""
     offline: Callable[[argparse.Namespace], bool] = lambda _: False
-    """Whether it needs neither, typed like this."""
+    """Whether it needs neither, given these arguments."""
     anything: bool = False
-    """Whether it takes whatever is typed."""
+    """Whether it accepts any arguments."""
 
 
 class Noun(NamedTuple):
-    """Something `det` knows verbs for."""
+    """A group of verbs."""
 
     names: str
     help: str
     children: tuple[Noun | Verb, ...]
-    """Its verbs, or nouns below it."""
+    """Its verbs, or nested nouns."""
     default: str = ""
-    """The verb that is meant without one."""
+    """The verb used if none is given."""
 
 
 class Match(NamedTuple):
-    """Where the typed words lead."""
+    """The result of looking up the typed words."""
 
     path: str
-    """The words in full, for messages: `det experiment create`."""
+    """The full words for messages: `det experiment create`."""
     node: Noun | Verb
     rest: list[str]
-    """Words that belong to the verb."""
+    """The remaining words, which belong to the verb."""
     help: bool
-    """Whether only its help is wanted."""
+    """Whether only the help text is requested."""
 
 
 class UsageError(Exception):
-    """What was typed is not a command; ends with status 2."""
+    """The typed words are not a command. Ends with status 2."""
 
 
 def arg(*names: str, **options: Any) -> Arg:
-    """One argument, written as for argparse's `add_argument`."""
+    """Define an argument with the parameters of argparse's `add_argument`."""
     return Arg(names, options)
 
 
 def one_of(*args: Arg, required: bool = False) -> OneOf:
-    """Options that exclude each other."""
+    """Define mutually exclusive options."""
     return OneOf(args, required)
 
 
 def read(path: str, verb: Verb, words: list[str]) -> argparse.Namespace:
-    """What was typed after the verb; leaves with status 2 if it does not fit."""
+    """Parse the words after the verb. Exits with status 2 if they are invalid."""
     made = parser(path, verb)
     if verb.anything:
         return made.parse_known_args(words)[0]
@@ -99,7 +99,7 @@ def read(path: str, verb: Verb, words: list[str]) -> argparse.Namespace:
 
 
 def find(root: Noun, words: Sequence[str]) -> Match:
-    """Walk from the root along the words; raises `UsageError` for a word that leads nowhere."""
+    """Look up the words, starting at the root. Raises `UsageError` for an unknown word."""
     node, path, rest, wants_help = root, root.names, list(words), False
     while True:
         if rest and rest[0] in ("help", "-h", "--help"):
@@ -116,7 +116,7 @@ def find(root: Noun, words: Sequence[str]) -> Match:
 
 
 def parser(path: str, verb: Verb) -> argparse.ArgumentParser:
-    """The parser for what comes after the verb."""
+    """Return the parser for the words after the verb."""
     made = argparse.ArgumentParser(path, description=_sentence(verb.help))
     for item in verb.args:
         if isinstance(item, OneOf):
@@ -129,7 +129,7 @@ def parser(path: str, verb: Verb) -> argparse.ArgumentParser:
 
 
 def help_of(match: Match) -> str:
-    """The help text of a noun or verb."""
+    """Return the help text of a noun or verb."""
     if isinstance(match.node, Verb):
         return parser(match.path, match.node).format_help()
     rows = [(child.names.replace(" ", ", "), child.help) for child in match.node.children]

@@ -24,12 +24,12 @@ _FORM = (
 
 
 def info(session: Session, args: argparse.Namespace) -> None:
-    """What the master says of itself."""
+    """Show information about the master."""
     _show(session.get("/api/v1/master"), args)
 
 
 def health(session: Session, args: argparse.Namespace) -> int:
-    """Whether the cluster works, and what is wrong; status 0 where nothing is."""
+    """Show whether the cluster is healthy, and any problems. Status 0 if there are none."""
     report = session.get("/api/v1/master/health")
     if args.json:
         output.print_json(report)
@@ -59,7 +59,7 @@ def config(session: Session, args: argparse.Namespace) -> None:
 
 
 def logs(session: Session, args: argparse.Namespace) -> None:
-    """What the master itself logs."""
+    """Show the master's own log."""
     params: dict[str, Any] = {"follow": "true"} if args.follow else {}
     if args.tail is not None:
         params |= {"offset": -args.tail, "limit": args.tail}
@@ -68,7 +68,7 @@ def logs(session: Session, args: argparse.Namespace) -> None:
 
 
 def log_lines(session: Session, params: dict[str, Any] | None = None) -> Iterator[str]:
-    """Lines of the master's log for people, without their ends."""
+    """Yield lines of the master's log for display, without line endings."""
     for record in session.stream("/api/v1/master/logs", params or {}):
         entry = record["logEntry"]
         level = str(entry.get("level") or "").removeprefix("LOG_LEVEL_")
@@ -77,7 +77,7 @@ def log_lines(session: Session, params: dict[str, Any] | None = None) -> Iterato
 
 
 def parked(session: Session, args: argparse.Namespace) -> None:
-    """What the cluster passed over so that nothing stands still because of it."""
+    """List what the cluster skipped so that it could continue with everything else."""
     report = session.get("/api/v1/master/parked")
     if args.json:
         output.print_json(report)
@@ -92,13 +92,13 @@ def parked(session: Session, args: argparse.Namespace) -> None:
 
 
 def retry_parked(session: Session, args: argparse.Namespace) -> None:
-    """Have a service look once more at the records that it could not decide about."""
+    """Make a service retry the records that it could not decide about."""
     session.post("/api/v1/master/parked/retry", {"program": args.program})
-    output.good(f"The {args.program} looks once more at what it parked; see 'det master parked'")
+    output.good(f"The {args.program} retries what it parked; see 'det master parked'")
 
 
 def archive(session: Session, args: argparse.Namespace) -> None:
-    """Which part of the log was moved out of the broker."""
+    """Show which part of the log has been moved out of the broker."""
     archive = session.get("/api/v1/master/archive")
     if args.json:
         output.print_json(archive)
@@ -114,12 +114,12 @@ def archive(session: Session, args: argparse.Namespace) -> None:
 
 
 def audit(session: Session, args: argparse.Namespace) -> None:
-    """Whose commands changed what."""
+    """Show which users' commands changed what."""
     given = {"users": args.user, "event": args.event, "about": args.about}
     given |= {"since": args.since, "until": args.until}
     params = {name: value for name, value in given.items() if value}
     if args.csv or args.json:
-        # All of it, the oldest first, as it comes.
+        # Everything, oldest first, streamed.
         query = urllib.parse.urlencode(params | {"format": "csv" if args.csv else "json"}, doseq=True)
         with session.open(f"/api/v1/master/audit/export?{query}", accept="*/*") as export:
             shutil.copyfileobj(export, sys.stdout.buffer)
@@ -163,7 +163,7 @@ NOUN = Noun(
         ),
         Verb(
             "retry-parked",
-            "have a service look again at what it could not decide about",
+            "make a service retry what it could not decide about",
             retry_parked,
             (arg("program", help="the service that 'det master parked' names, such as searcher"),),
         ),
@@ -178,12 +178,12 @@ NOUN = Noun(
             "show who did what, the newest last",
             audit,
             (
-                arg("--user", action="append", metavar="NAME", help="what this user did; may be repeated"),
-                arg("--about", metavar="THING", help="what was done to it, such as 'experiment 7'"),
-                arg("--event", metavar="PREFIX", help="events whose name begins so, such as gateway.user"),
-                arg("--since", metavar="TIME", help="from this time on, such as 2026-11-01T00:00:00Z"),
-                arg("--until", metavar="TIME", help="before this time"),
-                arg("--limit", type=int, default=100, metavar="N", help="at most so many (100)"),
+                arg("--user", action="append", metavar="NAME", help="only actions of this user; may be repeated"),
+                arg("--about", metavar="THING", help="only changes of this object, such as 'experiment 7'"),
+                arg("--event", metavar="PREFIX", help="only events whose name has this prefix, such as gateway.user"),
+                arg("--since", metavar="TIME", help="only from this time on, such as 2026-11-01T00:00:00Z"),
+                arg("--until", metavar="TIME", help="only before this time"),
+                arg("--limit", type=int, default=100, metavar="N", help="maximum number of entries (default: 100)"),
                 one_of(
                     arg("--csv", action="store_true", help="write all of it as CSV"),
                     arg("--json", action="store_true", help="write every entry, one JSON object per line"),
@@ -206,7 +206,7 @@ NOUN = Noun(
             "show the master's own log",
             logs,
             (
-                arg("-f", "--follow", action="store_true", help="go on until interrupted"),
+                arg("-f", "--follow", action="store_true", help="keep printing until interrupted"),
                 arg("--tail", type=int, metavar="N", help="the last N lines only"),
             ),
         ),

@@ -27,7 +27,7 @@ def _sort(text: str) -> str:
 
 
 def list_models(session: Session, args: argparse.Namespace) -> None:
-    """All models, or those of some workspaces."""
+    """List all models, or those of some workspaces."""
     params: Object = {
         "sortBy": f"SORT_BY_{args.sort_by.upper()}",
         "orderBy": f"ORDER_BY_{args.order_by.upper()}",
@@ -42,7 +42,7 @@ def list_models(session: Session, args: argparse.Namespace) -> None:
 
 
 def create(session: Session, args: argparse.Namespace) -> None:
-    """Make one; there must be none of the name."""
+    """Create a model. Its name must be unique."""
     body = {"name": args.name, "workspaceName": args.workspace_name, "description": args.description}
     made = session.post("/api/v1/models", {key: value for key, value in body.items() if value is not None})
     if args.json:
@@ -52,7 +52,7 @@ def create(session: Session, args: argparse.Namespace) -> None:
 
 
 def describe(session: Session, args: argparse.Namespace) -> None:
-    """One model and its newest version, or the version that is asked for."""
+    """Show a model and its latest version, or the requested one."""
     path = f"/api/v1/models/{in_path(args.name)}"
     model = session.get(path)["model"]
     if args.version is None:
@@ -69,7 +69,7 @@ def describe(session: Session, args: argparse.Namespace) -> None:
 
 
 def register_version(session: Session, args: argparse.Namespace) -> None:
-    """Make a completed checkpoint the next version."""
+    """Register a completed checkpoint as the next version."""
     path = f"/api/v1/models/{in_path(args.name)}/versions"
     made = session.post(path, {"checkpointUuid": args.uuid})["modelVersion"]
     if args.json:
@@ -79,7 +79,7 @@ def register_version(session: Session, args: argparse.Namespace) -> None:
 
 
 def list_versions(session: Session, args: argparse.Namespace) -> None:
-    """All versions, the newest first."""
+    """List all versions, latest first."""
     answer = _versions(session, f"/api/v1/models/{in_path(args.name)}")
     if args.json:
         output.print_json(answer)
@@ -88,10 +88,10 @@ def list_versions(session: Session, args: argparse.Namespace) -> None:
 
 
 def move(session: Session, args: argparse.Namespace) -> None:
-    """Into another workspace."""
+    """Move a model to another workspace."""
     name = args.workspace_name or args.workspace
     if not name:
-        raise Failure("say where to: -w WORKSPACE")
+        raise Failure("give the target workspace: -w WORKSPACE")
     _model(session, args.name).move_to_workspace(name)
     print(f"Moved model {args.name} to workspace {name}")
 
@@ -103,14 +103,14 @@ def _model(session: Session, name: str) -> Model:
 
 
 def _versions(session: Session, path: str) -> Object:
-    """A model and its versions, the newest first."""
+    """Return a model and its versions, latest first."""
     params = {"sortBy": "SORT_BY_VERSION", "orderBy": "ORDER_BY_DESC"}
     answer: Object = session.get(f"{path}/versions", params)
     return answer
 
 
 def _as_json(model: Object) -> Object:
-    """The master's answer, and times under the names that 0.25 writes."""
+    """Return the master's response, adding the times under their names in 0.25."""
     times = {"creation_time": "creationTime", "last_updated_time": "lastUpdatedTime"}
     return {**model, **{ours: _instant(model.get(theirs)) for ours, theirs in times.items()}}
 
@@ -120,7 +120,7 @@ def _instant(text: str | None) -> str | None:
 
 
 def _show_models(models: list[Object], described: bool = False) -> None:
-    """The columns of 0.25 come first; there lists have no description."""
+    """Print models. The columns of 0.25 come first; its lists have no description."""
     output.table(_headers(described), [_model_row(model, described) for model in models])
 
 
@@ -174,9 +174,9 @@ NOUN = Noun(
             "list models",
             list_models,
             (
-                arg("--sort-by", type=_sort, choices=_SORTS, default="last_updated_time", help="by what"),
-                arg("--order-by", choices=("asc", "desc"), default="asc", help="which way, default asc"),
-                arg("-w", "--workspace-names", metavar="NAMES", help="of these workspaces, with commas"),
+                arg("--sort-by", type=_sort, choices=_SORTS, default="last_updated_time", help="sort key"),
+                arg("--order-by", choices=("asc", "desc"), default="asc", help="sort direction, default asc"),
+                arg("-w", "--workspace-names", metavar="NAMES", help="only of these workspaces, separated by commas"),
                 _JSON,
                 *paging_args(),
             ),
@@ -187,7 +187,7 @@ NOUN = Noun(
             create,
             (
                 arg("name", help="name of the model"),
-                arg("-w", "--workspace-name", metavar="NAME", help="workspace to put it into"),
+                arg("-w", "--workspace-name", metavar="NAME", help="workspace of the model"),
                 arg("--description", metavar="TEXT"),
                 _JSON,
             ),
@@ -211,8 +211,8 @@ NOUN = Noun(
             move,
             (
                 _NAME,
-                arg("workspace", nargs="?", help="where to"),
-                arg("-w", "--workspace-name", metavar="NAME", help="the same"),
+                arg("workspace", nargs="?", help="target workspace"),
+                arg("-w", "--workspace-name", metavar="NAME", help="target workspace"),
             ),
         ),
     ),

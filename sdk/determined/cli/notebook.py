@@ -12,7 +12,7 @@ KIND = task_verbs.Kind("notebook", "notebook", page="Jupyter Notebook")
 
 
 def start(session: Session, args: argparse.Namespace) -> None:
-    """Start one, and open it once it answers; with `--preview` only show what its configuration would be."""
+    """Start a notebook and open it once it is ready. With `--preview`, only show the configuration."""
     if args.preview:
         answer = task_verbs.submit(session, KIND, args, {}, preview=True)
         output.print_yaml(answer["config"])
@@ -33,7 +33,7 @@ NOUN = Noun(
                 *task_verbs.CONFIG_ARGS,
                 task_verbs.VOLUME,
                 task_verbs.NO_BROWSER,
-                arg("--preview", action="store_true", help="only show the configuration it would have"),
+                arg("--preview", action="store_true", help="only show the resulting configuration"),
             ),
         ),
         task_verbs.open_verb(KIND),

@@ -1,4 +1,4 @@
-"""How results are shown: tables, CSV, JSON, YAML, and coloured lines (client spec, section 3)."""
+"""Prints results: tables, CSV, JSON, YAML, and colored lines (client spec, section 3)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _GREEN, _YELLOW, _RED = "32", "33", "31"
 
 
 def table(headers: Sequence[str], rows: Sequence[Row], *, as_csv: bool = False) -> None:
-    """Show rows: as CSV if asked for, with lines for eyes on a terminal, else plainly for pipes.
+    """Print rows: as CSV if requested, with rules on a terminal, otherwise as plain text for pipes.
 
-    None is an empty cell.
+    None becomes an empty cell.
     """
     if as_csv:
         write_csv(sys.stdout, headers, rows)
@@ -31,12 +31,15 @@ def table(headers: Sequence[str], rows: Sequence[Row], *, as_csv: bool = False) 
 
 
 def write_csv(file: TextIO, headers: Sequence[str], rows: Sequence[Row]) -> None:
-    """A header line and the rows; None is an empty cell, and no cell is a formula to a spreadsheet."""
+    """Write a header line and the rows.
+
+    None becomes an empty cell, and cells are made safe for spreadsheets.
+    """
     spreadsheet.write(file, [headers, *rows])
 
 
 def plain_table(headers: Sequence[str], rows: Sequence[Row]) -> str:
-    """Columns separated by `|`, the header underlined with `-` and `+`; numbers stand at the right."""
+    """Format columns separated by `|`, with an underlined header and right-aligned numbers."""
     cells = [[_cell(value) for value in row] for row in rows]
     columns = range(len(headers))
     widths = [max(len(line[at]) for line in [list(headers), *cells]) for at in columns]
@@ -53,7 +56,7 @@ def plain_table(headers: Sequence[str], rows: Sequence[Row]) -> str:
 
 
 def print_json(value: Any) -> None:
-    """Indented JSON with sorted keys; in colour on a terminal if `DET_CLI_COLORIZE` says so."""
+    """Print indented JSON with sorted keys, colored on a terminal if `DET_CLI_COLORIZE` is set."""
     text = json.dumps(value, indent=2, sort_keys=True)
     if os.environ.get("DET_CLI_COLORIZE", "").lower() in ("1", "true") and sys.stdout.isatty():
         import rich
@@ -64,39 +67,39 @@ def print_json(value: Any) -> None:
 
 
 def print_yaml(value: Any) -> None:
-    """Block style YAML; keys keep their order."""
+    """Print block-style YAML. Keys keep their order."""
     from determined import yamlfile
 
     print(yamlfile.dump(value), end="")
 
 
 def good(text: str, file: TextIO | None = None) -> None:
-    """A green line."""
+    """Print a green line."""
     _coloured(text, _GREEN, file or sys.stdout)
 
 
 def warn(text: str) -> None:
-    """A yellow line on stderr."""
+    """Print a yellow line on stderr."""
     _coloured(text, _YELLOW, sys.stderr)
 
 
 def complain(text: str) -> None:
-    """A red line on stderr."""
+    """Print a red line on stderr."""
     _coloured(text, _RED, sys.stderr)
 
 
 def confirm(question: str, instead: str = "give --yes where nobody can answer") -> bool:
-    """Ask yes or no on stderr; Ctrl-C means no.
+    """Ask a yes/no question on stderr. Ctrl-C means no.
 
     Args:
-        question: what to ask.
-        instead: what to do where nobody can answer.
+        question: The question.
+        instead: What to do if there is no input.
 
     Returns:
         Whether the answer is yes.
 
     Raises:
-        Failure: the input has ended. A script would take a refusal that nobody gave for success.
+        Failure: If the input has ended. Returning no would make a script take the refusal for success.
     """
     print(f"{question} [y/n] ", end="", file=sys.stderr, flush=True)
     try:
@@ -110,9 +113,9 @@ def confirm(question: str, instead: str = "give --yes where nobody can answer") 
 
 
 def harmless(text: str) -> str:
-    """The text with its control characters spelled out, but for the ends of lines and tabs.
+    """Escape control characters in a text, except newlines and tabs.
 
-    Names, notes and errors are other people's words, and a terminal obeys what it is told by them.
+    Names, notes and errors come from other users, and a terminal would execute the control sequences in them.
 
     >>> print(harmless("a" + chr(27) + "[2J"))
     a\\x1b[2J
@@ -121,7 +124,7 @@ def harmless(text: str) -> str:
 
 
 def _is_control(char: str) -> bool:
-    # Cf, too: some of those turn what follows around.
+    # Includes Cf, because some of these characters reverse the text direction.
     return unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 

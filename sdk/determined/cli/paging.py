@@ -1,4 +1,4 @@
-"""Long lists, read in pages (client spec, section 3)."""
+"""Reads long lists page by page (client spec, section 3)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _USUAL, _MANY = 100, 2500
 
 
 def paging_args(limit: int = 200) -> tuple[Arg, ...]:
-    """The options `--limit`, `--offset` and `--pages`."""
+    """Return the options `--limit`, `--offset` and `--pages`."""
     return (
         arg("--limit", type=int, default=limit, metavar="N", help=f"objects per page, default {limit}"),
-        arg("--offset", type=int, default=0, metavar="N", help="objects to leave out at the start"),
+        arg("--offset", type=int, default=0, metavar="N", help="objects to skip at the start"),
         arg("--pages", choices=("1", "all"), default="all", help="read one page or all, default all"),
     )
 
@@ -24,9 +24,10 @@ def paging_args(limit: int = 200) -> tuple[Arg, ...]:
 def read_pages(
     session: Session, path: str, key: str, args: argparse.Namespace, params: Params | None = None
 ) -> list[Any]:
-    """The objects under `key` of a list endpoint, as far as the paging options say.
+    """Return the objects under `key` of a list endpoint, as limited by the paging options.
 
-    After a first page of the usual size the others are large; small ones are what somebody asked for.
+    After a first page of the default size, pages are large. A smaller size is respected, because the user
+    chose it.
     """
     return _read(lambda page: session.get(path, {**(params or {}), **page}), key, args)
 
@@ -34,7 +35,7 @@ def read_pages(
 def post_pages(
     session: Session, path: str, key: str, args: argparse.Namespace, body: dict[str, Any]
 ) -> list[Any]:
-    """The same of a list that is asked for by POST."""
+    """The same for a list that is requested with POST."""
     return _read(lambda page: session.post(path, {**body, **page}), key, args)
 
 

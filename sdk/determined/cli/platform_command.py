@@ -1,4 +1,4 @@
-"""Runs a part of the platform, which is another distribution: as a command, never imported."""
+"""Runs a part of the platform as a command. It is a separate distribution and is never imported."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ import sys
 
 from determined.cli.failure import Failure
 
-# A parent that is not there raises, which is status 1 as well.
+# A missing parent package raises an exception, which also results in status 1.
 _FIND_PLATFORM = "import importlib.util as u, sys; sys.exit(not u.find_spec('services.local.__main__'))"
 
 
 def run_platform(words: list[str], module: str = "services.local", **variables: str) -> int:
-    """The exit status of `python -m module words`; raises `Failure` where the platform is not installed."""
-    # -P: a user's own folder called `services` in the working directory must not be taken for the platform.
+    """Run `python -m module words` and return its status.
+
+    Raises `Failure` if the platform is not installed.
+    """
+    # -P: a folder called `services` in the working directory must not be mistaken for the platform.
     python = [sys.executable, "-P"]
     if subprocess.run([*python, "-c", _FIND_PLATFORM], stderr=subprocess.DEVNULL, check=False).returncode:
         raise Failure("the platform is not installed here; install it with: pip install steadfast")

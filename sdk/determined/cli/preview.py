@@ -1,4 +1,4 @@
-"""`det preview-search`: what a search would do (client spec, section 6)."""
+"""`det preview-search`: shows what a search would do (client spec, section 6)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def preview(session: Session, args: argparse.Namespace) -> None:
 
 
 def in_words(steps: str) -> str:
-    """`"16 16 V"` as `2 x train for 16, 1 x validation`."""
+    """Convert `"16 16 V"` to `2 x train for 16, 1 x validation`."""
     parts = []
     for step, same in itertools.groupby(steps.split()):
         doing = "validation" if step == "V" else f"train for {step}"

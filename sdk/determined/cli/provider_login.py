@@ -1,7 +1,7 @@
-"""`det user login --provider`: sign in with the cluster's provider of identities, in a browser.
+"""`det user login --provider`: signs in with the cluster's identity provider, in a browser.
 
-The browser brings back a ticket to a port of this machine. It passes through an address, so it is of no use
-to whoever sees it: the token is given for it to who knows what the challenge was made of.
+The browser delivers a ticket to a port on this machine. The ticket is part of a URL, so by itself it is
+useless: the token is issued only to the client that knows the challenge's secret.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PAGE = (
 
 
 def sign_in(session: Session, within_s: float = WITHIN_S) -> tuple[str, str]:
-    """Name and token of whoever signs in; raises `Failure` when nobody does in time."""
+    """Return the name and token of the user who signs in. Raises `Failure` if nobody does in time."""
     providers = session.get("/api/v1/master").get("ssoProviders") or []
     if not providers:
         raise Failure("this cluster has no provider to sign in with: det user login NAME")
@@ -39,13 +39,13 @@ def sign_in(session: Session, within_s: float = WITHIN_S) -> tuple[str, str]:
         print(f"Sign in with {providers[0]['name']} in the browser of this machine:\n{address}", flush=True)
         webbrowser.open(address)
         for ticket in _tickets(server, within_s):
-            # Anybody on this machine can bring something that is none.
+            # Any program on this machine can send an invalid ticket.
             with contextlib.suppress(errors.UnauthenticatedException):
                 body = {"ticket": ticket, "verifier": verifier}
                 answer = session.post("/api/v1/auth/oidc/token", body)
                 return str(answer["user"]["username"]), str(answer["token"])
     raise Failure(
-        "sign-in was not completed; without a browser here, make an API token in the web UI's settings"
+        "sign-in was not completed; without a browser here, create an API token in the web UI's settings"
     )
 
 
@@ -58,7 +58,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     timeout = 5.0
 
     def do_GET(self) -> None:
-        """Somebody comes back."""
+        """Receive the ticket from the browser."""
         self.server.tickets += parse_qs(urlsplit(self.path).query).get("ticket", [])
         self.send_response(200)
         self.send_header("Content-Type", "text/html; charset=utf-8")
@@ -66,7 +66,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(_PAGE.encode())
 
     def log_message(self, *_: object) -> None:
-        """Nothing: a ticket is a secret."""
+        """Log nothing, because a ticket is a secret."""
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""`det quota`: how much users, groups and workspaces may have of slots, jobs and storage (our addition)."""
+"""`det quota`: limits of slots, jobs and storage for users, groups and workspaces (our addition)."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _STEPS = " kmgtp"
 
 
 def size(text: str) -> int:
-    """Bytes of a text such as `500GB`, `1.5TiB` or `1024`; raises `Failure`."""
+    """Parse a size such as `500GB`, `1.5TiB` or `1024` into bytes. Raises `Failure`."""
     size_match = _SIZE.fullmatch(text.strip())
     if size_match is None:
-        raise Failure(f"'{text}' is no size: give bytes, or a number with kB, MB, GB, TB, KiB, MiB, GiB, TiB")
+        raise Failure(f"'{text}' is not a size: give bytes, or a number with kB, MB, GB, TB, KiB, MiB, GiB, TiB")
     unit = size_match[2].lower()
     base = 1024 if unit.endswith("i") else 1000
     return int(Decimal(size_match[1]) * base ** _STEPS.index(unit[:1] or " "))
@@ -56,7 +56,7 @@ def _known(session: Session) -> list[Object]:
 
 
 def set_quota(session: Session, args: argparse.Namespace) -> None:
-    """Limit a holder; what is not given stays as it is."""
+    """Set limits of a holder. Omitted limits are unchanged."""
     given = {
         _LIMITS[name]: _limit(name, text) for name in _LIMITS if (text := getattr(args, name)) is not None
     }
@@ -67,13 +67,13 @@ def set_quota(session: Session, args: argparse.Namespace) -> None:
     wanted = {field: present.get(field) for field in _LIMITS.values()} | given
     quota = session.put(f"{PATH}/{holder}", wanted)["quota"]
     if quota is None:
-        print("There is no limit any more.")
+        print("There is no limit anymore.")
     else:
         _print([quota])
 
 
 def list_quotas(session: Session, args: argparse.Namespace) -> None:
-    """The quotas that limit the user who asks; all quotas for administrators."""
+    """List the quotas that apply to the user, or all quotas for administrators."""
     quotas = _known(session)
     if args.json:
         output.print_json(quotas)
@@ -82,10 +82,10 @@ def list_quotas(session: Session, args: argparse.Namespace) -> None:
 
 
 def delete(session: Session, args: argparse.Namespace) -> None:
-    """Limit a holder no longer."""
+    """Remove the quota of a holder."""
     holder = _holder(session, args)
     session.delete(f"{PATH}/{holder}")
-    print(f"{holder} has no quota any more.")
+    print(f"{holder} no longer has a quota.")
 
 
 def _print(quotas: list[Object]) -> None:
@@ -108,9 +108,9 @@ def _of(used: int | None, limit: int | None, shown: Any = str) -> str:
 
 
 _WHO = one_of(
-    arg("--user", metavar="NAME", help="of a user"),
-    arg("--group", metavar="NAME", help="of the members of a group together"),
-    arg("-w", "--workspace", metavar="NAME", help="of a workspace, for all who work in it"),
+    arg("--user", metavar="NAME", help="quota of a user"),
+    arg("--group", metavar="NAME", help="quota shared by the members of a group"),
+    arg("-w", "--workspace", metavar="NAME", help="quota shared by everyone who works in a workspace"),
     required=True,
 )
 NOUN = Noun(
@@ -126,15 +126,15 @@ NOUN = Noun(
                 arg(
                     "--slots",
                     metavar="N",
-                    help="slots that are held at once; 'none' lifts a limit, what is not given stays",
+                    help="slots held at the same time; 'none' removes a limit, omitted limits are unchanged",
                 ),
-                arg("--jobs", metavar="N", help="experiments and tasks that have not ended"),
-                arg("--storage", metavar="SIZE", help="of checkpoints, such as 500GB or 2TiB"),
+                arg("--jobs", metavar="N", help="number of experiments and tasks that have not ended"),
+                arg("--storage", metavar="SIZE", help="size of checkpoints, such as 500GB or 2TiB"),
             ),
         ),
         Verb(
             "list ls",
-            "list the quotas that limit one, and what counts for them",
+            "list the quotas that apply to you, and their use",
             list_quotas,
             (arg("--json", action="store_true", help="print as JSON"),),
         ),

@@ -1,4 +1,4 @@
-"""`det rbac`: which roles there are, and who holds them where (client spec, section 6)."""
+"""`det rbac`: roles and their assignments (client spec, section 6)."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _HOLDER = (
 
 
 def list_roles(session: Session, args: argparse.Namespace) -> None:
-    """All roles, each with what it permits."""
+    """List all roles with their permissions."""
     path = f"{PATH}/search"
     body = {}
     if args.exclude_global_roles:
-        # Whatever can be given for one workspace can be for each.
+        # A role that can be assigned for one workspace can be assigned for any.
         path, body = f"{path}/by-assignability", {"workspaceId": 1}
     roles = post_pages(session, path, "roles", args, body)
     if args.json:
@@ -54,7 +54,7 @@ def _show_permissions(permissions: Iterable[Object]) -> None:
 
 
 def describe_role(session: Session, args: argparse.Namespace) -> None:
-    """A role, and who holds it."""
+    """Show a role and its holders."""
     id = _role(session, args.role_name)["roleId"]
     (role,) = session.post(f"{PATH}/search/by-ids", {"roleIds": [id]})["roles"]
     if args.json:
@@ -77,7 +77,7 @@ def _show_holders(session: Session, kind: str, held: list[Object]) -> None:
 
 
 def list_users_roles(session: Session, args: argparse.Namespace) -> None:
-    """The roles of a user, by themselves and through groups."""
+    """List the roles of a user, direct and through groups."""
     roles = session.get(f"{PATH}/search/by-user/{user_id(session, args.username)}")["roles"]
     if args.json:
         output.print_json({"roles": roles})
@@ -97,7 +97,7 @@ def list_users_roles(session: Session, args: argparse.Namespace) -> None:
 
 
 def list_groups_roles(session: Session, args: argparse.Namespace) -> None:
-    """The roles of a group."""
+    """List the roles of a group."""
     answer = session.get(f"{PATH}/search/by-group/{group_id(session, args.group_name)}")
     if args.json:
         output.print_json(answer)
@@ -116,7 +116,7 @@ def list_groups_roles(session: Session, args: argparse.Namespace) -> None:
 
 
 def my_permissions(session: Session, args: argparse.Namespace) -> None:
-    """What the current user may do, and where."""
+    """List the permissions of the current user, and where they apply."""
     summary = session.get("/api/v1/permissions/summary")
     if args.json:
         output.print_json(summary)

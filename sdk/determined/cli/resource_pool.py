@@ -1,4 +1,4 @@
-"""`det resource-pool`: pools of workers, and how each hands out its slots."""
+"""`det resource-pool`: pools of workers and their scheduling."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from determined.transport.rest import Session
 
 
 def list_pools(session: Session, args: argparse.Namespace) -> None:
-    """All pools."""
+    """List all pools."""
     pools = session.get("/api/v1/resource-pools")["resourcePools"]
     if args.json:
         output.print_json(pools)
@@ -39,7 +39,7 @@ def _row(pool: dict[str, Any]) -> list[Any]:
 
 
 def _change(method: str, done: str) -> Run:
-    """A verb that sends the workspaces, and says what was done with them."""
+    """Return a verb that sends workspaces and prints the result."""
 
     def run(session: Session, args: argparse.Namespace) -> None:
         body = {"resourcePoolName": args.pool_name, "workspaceNames": args.workspace_names}
@@ -54,11 +54,11 @@ def _path(args: argparse.Namespace) -> str:
 
 
 def list_workspaces(session: Session, args: argparse.Namespace) -> None:
-    """Which workspaces a pool is bound to."""
+    """List the workspaces a pool is bound to."""
     ids = read_all(session, _path(args), "workspaceIds")
     known = {one["id"]: one["name"] for one in read_all(session, "/api/v1/workspaces", "workspaces")}
     if not ids:
-        print(f"Resource pool {args.pool_name} is bound to no workspace that you see.")
+        print(f"Resource pool {args.pool_name} is not bound to any workspace visible to you.")
         return
     output.table(["Resource Pool", "Workspace"], [[args.pool_name, known.get(id, id)] for id in ids])
 
@@ -72,19 +72,19 @@ BINDINGS = Noun(
         Verb(
             "add",
             "bind a pool to workspaces",
-            _change("post", "Resource pool {pool} is now bound to {names}, besides those before."),
+            _change("post", "Resource pool {pool} is now also bound to {names}."),
             (_POOL, _NAMES),
         ),
         Verb(
             "remove",
-            "take a pool from workspaces",
-            _change("delete", "Resource pool {pool} is bound to {names} no longer."),
+            "unbind a pool from workspaces",
+            _change("delete", "Resource pool {pool} is no longer bound to {names}."),
             (_POOL, _NAMES),
         ),
         Verb(
             "replace",
-            "bind a pool to these workspaces alone",
-            _change("put", "Resource pool {pool} is now bound to {names} alone."),
+            "bind a pool to exactly these workspaces",
+            _change("put", "Resource pool {pool} is now bound to {names} only."),
             (_POOL, _NAMES),
         ),
         Verb("list-workspaces", "list the workspaces of a pool", list_workspaces, (_POOL,)),

@@ -1,4 +1,4 @@
-"""`det resources`: who had slots, and for how long (client spec, section 6)."""
+"""`det resources`: slot usage over time (client spec, section 6)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _JSON = arg("--json", action="store_true", help="write JSON instead of CSV")
 
 
 def raw(session: Session, args: argparse.Namespace) -> None:
-    """Run by run."""
+    """Export usage for each run."""
     asked = {"timestamp_after": args.timestamp_after, "timestamp_before": args.timestamp_before}
     _show(session, "raw", asked, args)
 
 
 def aggregated(session: Session, args: argparse.Namespace) -> None:
-    """Added up by day or month."""
+    """Export usage by day or month."""
     period = f"RESOURCE_ALLOCATION_AGGREGATION_PERIOD_{'MONTHLY' if args.monthly else 'DAILY'}"
     asked = {"start_date": args.start_date, "end_date": args.end_date, "period": period}
     _show(session, "aggregated", asked, args)
@@ -45,22 +45,22 @@ NOUN = Noun(
     (
         Verb(
             "raw",
-            "list every run that held slots in a time, as CSV",
+            "list all runs that held slots in a period, as CSV",
             raw,
             (
-                arg("timestamp_after", metavar="AFTER", help="a time, such as 2023-08-01T00:00:00Z"),
-                arg("timestamp_before", metavar="BEFORE", help="a later time"),
+                arg("timestamp_after", metavar="AFTER", help="start time, such as 2023-08-01T00:00:00Z"),
+                arg("timestamp_before", metavar="BEFORE", help="end time"),
                 _JSON,
             ),
         ),
         Verb(
             "aggregated agg",
-            "add up the use of slots by user, label and pool, as CSV",
+            "sum slot usage by user, label and pool, as CSV",
             aggregated,
             (
-                arg("start_date", metavar="FIRST", help="the first day, such as 2023-08-01"),
-                arg("end_date", metavar="LAST", help="the last day"),
-                arg("--monthly", action="store_true", help="by month: FIRST and LAST are such as 2023-08"),
+                arg("start_date", metavar="FIRST", help="first day, such as 2023-08-01"),
+                arg("end_date", metavar="LAST", help="last day"),
+                arg("--monthly", action="store_true", help="sum by month; FIRST and LAST are months, such as 2023-08"),
                 _JSON,
             ),
         ),

@@ -1,4 +1,4 @@
-"""`det shell`: a session on a worker by ssh, through the master (client spec, section 6)."""
+"""`det shell`: SSH sessions on a worker, through the master (client spec, section 6)."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ KIND = task_verbs.Kind("shell", "shell")
 
 
 def start(session: Session, args: argparse.Namespace) -> int | None:
-    """Start one, and log in once it answers."""
+    """Start a shell and log in once it is ready."""
     if args.passphrase:
         raise Failure(
-            "a passphrase for the key is not offered: the key opens this one shell and is given to you alone"
+            "a passphrase for the key is not supported: the key opens only this shell and only you get it"
         )
     made = task_verbs.start(session, KIND, args, {})
     if args.detach:
@@ -37,12 +37,12 @@ def start(session: Session, args: argparse.Namespace) -> int | None:
 
 
 def enter(session: Session, args: argparse.Namespace) -> int | None:
-    """Log in to one that runs; with words behind its id run these there."""
+    """Log in to a running shell. Words after its id are run as a command there."""
     return _enter(session, task_verbs.find(session, KIND, args.task_id), args)
 
 
 def show_command(session: Session, args: argparse.Namespace) -> None:
-    """Print the command line of ssh, for editors that reach hosts by it; its keys are kept in a file."""
+    """Print the ssh command line, for editors that connect through it. The keys are kept in a file."""
     shell = _ready(session, task_verbs.find(session, KIND, args.task_id))
     print(shlex.join(ssh_command(session.master, shell, _kept(shell["id"]), _words(args))))
 
@@ -65,18 +65,20 @@ def _ready(session: Session, id: str) -> Object:
         session, KIND, id, lambda shell: bool((shell.get("agentUserGroup") or {}).get("user"))
     )
     if not shell.get("privateKey"):
-        raise Failure(f"shell {id} belongs to {shell.get('username')}, who alone has its key")
+        raise Failure(f"shell {id} belongs to {shell.get('username')}, and only that user has its key")
     return shell
 
 
 def ssh_command(master: str, shell: Object, folder: Path, words: list[str]) -> list[str]:
-    """The command line that logs in to a shell; writes its keys into `folder`, for nobody else to read.
+    """Return the command line that logs in to a shell.
+
+    Writes its keys to `folder`, readable only by the user.
 
     Args:
-        master: address of the master, with scheme.
-        shell: the shell as the REST API answers it, with `privateKey`, `hostKey` and `agentUserGroup`.
-        folder: where the files go that ssh reads.
-        words: further options of ssh, and what to run there.
+        master: Address of the master, with scheme.
+        shell: The shell in the REST API's form, with `privateKey`, `hostKey` and `agentUserGroup`.
+        folder: Directory for the files that ssh reads.
+        words: Additional ssh options, and the command to run.
     """
     id, key, hosts = shell["id"], folder / "key", folder / "known_hosts"
     token_store.replace_private(key, shell["privateKey"])
@@ -84,7 +86,7 @@ def ssh_command(master: str, shell: Object, folder: Path, words: list[str]) -> l
     through = shlex.join([sys.executable, "-m", "determined.cli.tunnel", master]) + " %h"
     options = {
         "ProxyCommand": through,
-        # It is known by a key that the master tells: nobody need be asked whether to trust it.
+        # The master supplies the host key, so ssh need not ask whether to trust the host.
         "UserKnownHostsFile": str(hosts),
         "StrictHostKeyChecking": "yes",
         "IdentitiesOnly": "yes",
@@ -107,7 +109,7 @@ def _words(args: argparse.Namespace) -> list[str]:
 
 
 def _environment(session: Session) -> dict[str, str]:
-    """What the tunnel needs: who asks, and whom to trust."""
+    """Return the environment for the tunnel: the user's token and the trusted certificate."""
     environment = {**os.environ, tunnel.TOKEN: session.token or ""}
     trusted = certificates.verification(session.master)
     if isinstance(trusted, str):
@@ -115,9 +117,9 @@ def _environment(session: Session) -> dict[str, str]:
     return environment
 
 
-_SSH = arg("ssh_opts", nargs=argparse.REMAINDER, help="options of ssh, and what to run there, behind --")
-_SHOW = arg("--show-ssh-command", action="store_true", help="also print the command line of ssh")
-_ONE = arg("task_id", metavar="shell_id", help="id of the shell, or how it begins")
+_SSH = arg("ssh_opts", nargs=argparse.REMAINDER, help="after --: ssh options, and a command to run")
+_SHOW = arg("--show-ssh-command", action="store_true", help="also print the ssh command line")
+_ONE = arg("task_id", metavar="shell_id", help="id of the shell, or a unique prefix")
 NOUN = Noun(
     "shell",
     "open ssh sessions on the cluster",
@@ -129,7 +131,7 @@ NOUN = Noun(
             (
                 *task_verbs.CONFIG_ARGS,
                 task_verbs.VOLUME,
-                arg("-p", "--passphrase", action="store_true", help="not offered"),
+                arg("-p", "--passphrase", action="store_true", help="not supported"),
                 _SHOW,
                 _SSH,
             ),

@@ -18,7 +18,7 @@ OTHER = {"allocation_id": "OTHER", "name": "OTHER"}
 
 
 def list_slots(session: Session, args: argparse.Namespace) -> None:
-    """Each device and what runs on it."""
+    """List the devices and what runs on them."""
     users = _containers(session.get("/tasks"))
     slots = [record for agent in session.get("/api/v1/agents")["agents"] for record in _records(agent, users)]
     if args.json:
@@ -29,7 +29,7 @@ def list_slots(session: Session, args: argparse.Namespace) -> None:
 
 
 def _containers(tasks: dict[str, Object]) -> dict[str, Object]:
-    """Container id -> the allocation that it belongs to."""
+    """Return a mapping of container id to its allocation."""
     return {
         resource["container_id"]: task
         for task in tasks.values()
@@ -57,13 +57,13 @@ def _records(agent: Object, users: dict[str, Object]) -> Iterator[Object]:
 
 
 def enable(session: Session, args: argparse.Namespace) -> None:
-    """Let work come to a device."""
+    """Allow new work on a device."""
     session.post(f"/api/v1/agents/{args.agent_id}/slots/{args.slot_id}/enable")
     print(f"Enabled slot {args.slot_id} of agent {args.agent_id}")
 
 
 def disable(session: Session, args: argparse.Namespace) -> None:
-    """Let no work come; what runs on it is killed, or comes to its end with `--drain`."""
+    """Stop new work. Running tasks are killed, or finish with `--drain`."""
     session.post(f"/api/v1/agents/{args.agent_id}/slots/{args.slot_id}/disable", {"drain": args.drain})
     done = "Draining" if args.drain else "Disabled"
     print(f"{done} slot {args.slot_id} of agent {args.agent_id}")

@@ -1,4 +1,4 @@
-"""`det trial support-bundle`: all that is known of a trial in one file, to be sent to who helps."""
+"""`det trial support-bundle`: collects everything about a trial in one file, to send to support."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from determined.transport.rest import Session
 
 ARGS = (
     arg("trial_id", type=int, help="number of the trial"),
-    arg("-o", "--output-dir", type=Path, metavar="DIR", help="where the file goes; default: here"),
+    arg("-o", "--output-dir", type=Path, metavar="DIR", help="directory for the file; default: current directory"),
 )
 
 
 def bundle(session: Session, args: argparse.Namespace) -> None:
-    """Write the archive, with a folder of its own name in it; print where it is."""
+    """Write the archive, whose files are in a directory named after it, and print its path."""
     name = f"det-bundle-trial-{args.trial_id}-{time.strftime('%Y%m%dT%H%M%S')}"
     parts = list(_parts(session, args.trial_id))
     path = (args.output_dir or Path()).resolve() / f"{name}.tar.gz"
@@ -41,7 +41,7 @@ def bundle(session: Session, args: argparse.Namespace) -> None:
 
 
 def _parts(session: Session, trial_id: int) -> Iterator[tuple[str, str]]:
-    """Names of files and what is in them; those of 0.25, and the chain of causes."""
+    """Yield file names and contents: those of 0.25, and the causal history."""
     trial = session.get(f"/api/v1/trials/{trial_id}")["trial"]
     experiment = session.get(f"/api/v1/experiments/{trial['experimentId']}")
     why = session.get(f"/api/v1/why/trial/{trial_id}", {"verbose": "true"})

@@ -1,4 +1,4 @@
-"""`det task`: everything that waits for slots or runs (client spec, section 6)."""
+"""`det task`: everything that is queued or running (client spec, section 6)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _HEADERS = [
 
 
 def list_tasks(session: Session, args: argparse.Namespace) -> None:
-    """One row per allocation."""
+    """List tasks, one row per allocation."""
     show_tasks(_summaries(session), args)
 
 
 def show_tasks(tasks: dict[str, Object], args: argparse.Namespace) -> None:
-    """Allocations by their ids, as a table, as CSV or as JSON."""
+    """Print allocations by id, as a table, CSV or JSON."""
     if args.json:
         output.print_json(tasks)
     else:
@@ -40,13 +40,13 @@ def show_tasks(tasks: dict[str, Object], args: argparse.Namespace) -> None:
 
 
 def logs(session: Session, args: argparse.Namespace) -> None:
-    """The log of a task, also of one that has ended if its whole id is given."""
+    """Show the log of a task. For a task that has ended, give its full id."""
     live = {task["taskId"] for task in _summaries(session).values()}
     trial_logs.show_logs(session, log_stream.task(meant(args.task_id, live)), args)
 
 
 def meant(start: str, ids: set[str]) -> str:
-    """The one id that begins like this; the text itself if none does. Raises `Failure` if several do."""
+    """Return the one id with this prefix, or the text itself if none matches. `Failure` if several match."""
     matching = sorted(id for id in ids if id.startswith(start))
     if len(matching) > 1 and start not in matching:
         raise Failure(f"'{start}' may mean {', '.join(matching)}; write more of the id")
@@ -59,7 +59,7 @@ def _summaries(session: Session) -> dict[str, Object]:
 
 
 def agents_of(task: Object) -> list[str]:
-    """Agents that an allocation has slots of."""
+    """Return the agents whose slots an allocation holds."""
     return sorted({agent for part in task.get("resources") or [] for agent in part.get("agentDevices") or {}})
 
 
@@ -89,7 +89,7 @@ NOUN = Noun(
             (
                 one_of(
                     arg("--csv", action="store_true", help="write CSV"),
-                    arg("--json", action="store_true", help="write the master's answer"),
+                    arg("--json", action="store_true", help="write the master's response"),
                 ),
             ),
         ),
@@ -97,7 +97,7 @@ NOUN = Noun(
             "logs",
             "show the log of a task",
             logs,
-            (arg("task_id", help="id of the task, or how it begins"), *trial_logs.LOG_ARGS),
+            (arg("task_id", help="id of the task, or a unique prefix"), *trial_logs.LOG_ARGS),
         ),
     ),
     default="list",

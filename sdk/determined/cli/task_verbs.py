@@ -1,4 +1,4 @@
-"""What commands and TensorBoards have in common: they are tasks that somebody starts, watches and kills."""
+"""Code shared by commands, notebooks, shells and TensorBoards: starting, watching and killing tasks."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ _POLL_S = 0.5
 
 
 class Kind(NamedTuple):
-    """One kind of task."""
+    """A kind of task."""
 
     noun: str
-    """As in answers: `command`."""
+    """Name in responses: `command`."""
     shown: str
-    """As in sentences: `TensorBoard`."""
+    """Name in messages: `TensorBoard`."""
     columns: tuple[tuple[str, Callable[[Object], Any]], ...] = ()
-    """Further columns of its list, after the state."""
+    """Additional columns of its list, after the state."""
     page: str = ""
-    """What its page shows, where it has one: `Jupyter Notebook`."""
+    """What its web page shows, if it has one: `Jupyter Notebook`."""
 
     @property
     def path(self) -> str:
-        """Where the REST API has them."""
+        """Path in the REST API."""
         return f"/api/v1/{self.noun}s"
 
 
 NO_BROWSER = arg("--no-browser", action="store_true", help="only print the address")
 CONFIG_ARGS = (
     arg("--config-file", type=Path, metavar="FILE", help="configuration of the task (YAML)"),
-    arg("--config", action="append", default=[], metavar="KEY=VALUE", help="overrides one field, dots nest"),
-    arg("-c", "--context", type=Path, metavar="DIR", help="directory that becomes its working directory"),
-    arg("-i", "--include", action="append", type=Path, default=[], metavar="PATH", help="also send this"),
+    arg("--config", action="append", default=[], metavar="KEY=VALUE", help="override one field; use dots for nested fields"),
+    arg("-c", "--context", type=Path, metavar="DIR", help="directory to send as the working directory"),
+    arg("-i", "--include", action="append", type=Path, default=[], metavar="PATH", help="additional file or directory to send"),
     arg("--template", metavar="NAME", help="template that fills in what the configuration leaves out"),
-    arg("-w", "--workspace-name", metavar="NAME", help="workspace that it belongs to"),
+    arg("-w", "--workspace-name", metavar="NAME", help="workspace of the task"),
     arg("-d", "--detach", action="store_true", help="only print the id"),
 )
 VOLUME = arg(
@@ -61,12 +61,12 @@ VOLUME = arg(
     action="append",
     default=[],
     metavar="HOST_PATH:CONTAINER_PATH",
-    help="path of the host that a container sees; without containers tasks see all as it is",
+    help="host path to mount into a container; tasks without containers see all host paths",
 )
 
 
 def start(session: Session, kind: Kind, args: argparse.Namespace, config: Object, **more: Any) -> Object:
-    """Hand a task in; `config` goes over what the options say."""
+    """Submit a task. `config` takes precedence over the options."""
     answer = submit(session, kind, args, config, **more)
     for warning in answer.get("warnings") or []:
         output.warn(f"Warning: {warning}")
@@ -96,7 +96,10 @@ def _mount(volume: str) -> Object:
 
 
 def launched(session: Session, kind: Kind, args: argparse.Namespace, made: Object) -> None:
-    """Say which one was started, and open its page once that answers; with `--detach` only print the id."""
+    """Print the id of the started task, and open its page once it is ready.
+
+    With `--detach`, only print the id.
+    """
     if args.detach:
         print(made["id"])
         return
@@ -105,12 +108,12 @@ def launched(session: Session, kind: Kind, args: argparse.Namespace, made: Objec
 
 
 def open_verb(kind: Kind) -> Verb:
-    """`open`, for kinds that have a page."""
+    """Return the verb `open`, for kinds that have a page."""
 
     def run(session: Session, args: argparse.Namespace) -> None:
         _open_page(session, kind, find(session, kind, args.task_id), browser=True)
 
-    return Verb("open", f"open a {kind.shown}", run, (arg("task_id", help="its id, or how it begins"),))
+    return Verb("open", f"open a {kind.shown}", run, (arg("task_id", help="its id, or a unique prefix"),))
 
 
 def _open_page(session: Session, kind: Kind, id: str, browser: bool) -> None:
@@ -122,7 +125,7 @@ def _open_page(session: Session, kind: Kind, id: str, browser: bool) -> None:
 
 
 def ready(session: Session, kind: Kind, id: str, is_ready: Callable[[Object], bool]) -> Object:
-    """The task once it runs and `is_ready` says so of it; raises `Failure` if it ends before."""
+    """Wait until the task runs and `is_ready` accepts it. Raises `Failure` if it ends first."""
     while True:
         task: Object = session.get(f"{kind.path}/{id}")[kind.noun]
         if task["state"] in (*log_stream.ENDED, "STATE_TERMINATED"):
@@ -134,7 +137,7 @@ def ready(session: Session, kind: Kind, id: str, is_ready: Callable[[Object], bo
 
 
 def follow(session: Session, task_id: str) -> None:
-    """Show its log until it has ended."""
+    """Show a task's log until it has ended."""
     source = log_stream.task(task_id)
     for record in log_stream.follow(session, source):
         trial_logs.show_line(record, flush=True)
@@ -142,24 +145,24 @@ def follow(session: Session, task_id: str) -> None:
 
 
 def workspace_id(session: Session, name: str) -> int:
-    """Of the workspace of that name; raises `NotFoundException`."""
+    """Return the id of the workspace with this name. Raises `NotFoundException`."""
     from determined.experimental import _model
 
     return _model.workspace_id(session, name)
 
 
 def verbs(kind: Kind) -> tuple[Noun | Verb, ...]:
-    """The verbs that every kind has."""
-    task_id = arg("task_id", help=f"id of the {kind.shown}, or how it begins")
-    several = arg("task_ids", nargs="+", metavar="task_id", help="ids, or how they begin")
-    force = arg("-f", "--force", action="store_true", help="go on after one that cannot be killed")
-    priority = arg("priority", type=int, help="1 to 99, smaller goes first")
+    """Return the verbs common to all kinds."""
+    task_id = arg("task_id", help=f"id of the {kind.shown}, or a unique prefix")
+    several = arg("task_ids", nargs="+", metavar="task_id", help="ids, or unique prefixes")
+    force = arg("-f", "--force", action="store_true", help="continue if one cannot be killed")
+    priority = arg("priority", type=int, help="1 to 99; smaller numbers run first")
     listing = (
         arg("-q", "--quiet", action="store_true", help="only the ids"),
-        arg("-a", "--all", action="store_true", help="also those of others"),
+        arg("-a", "--all", action="store_true", help="include those of other users"),
         arg("-w", "--workspace-name", metavar="NAME", help="only of this workspace"),
         arg("--csv", action="store_true", help="write CSV"),
-        arg("--json", action="store_true", help="write the master's answer"),
+        arg("--json", action="store_true", help="write the master's response"),
     )
     return (
         Verb("list ls", f"list {kind.shown}s", _list(kind), listing),
@@ -182,7 +185,7 @@ def verbs(kind: Kind) -> tuple[Noun | Verb, ...]:
 
 
 def find(session: Session, kind: Kind, start: str) -> str:
-    """The whole id; raises `Failure` if several begin like this."""
+    """Return the full id of a prefix. Raises `Failure` if several ids match."""
     known_ids = {str(task["id"]) for task in session.get(kind.path)[f"{kind.noun}s"]}
     return meant(start, known_ids)
 
@@ -207,7 +210,7 @@ def _list(kind: Kind) -> Run:
 
 
 def _headers(kind: Kind) -> list[str]:
-    # The names of version 0.25, which scripts read from CSV.
+    # Column names of version 0.25, which scripts read from CSV.
     more = [name for name, _ in kind.columns]
     state = ["id", "username", "description", "state"]
     return [*state, *more, "exitStatus", "resourcePool", "workspaceName"]

@@ -1,4 +1,4 @@
-"""`det template`: named parts of configurations (client spec, section 6)."""
+"""`det template`: named partial configurations (client spec, section 6)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _path(name: str) -> str:
 
 
 def list_templates(session: Session, args: argparse.Namespace) -> None:
-    """Their names; with `-d` what is in them."""
+    """List the names of templates; with `-d`, also their contents."""
     templates = session.get("/api/v1/templates")["templates"]
     spaces = {entry["id"]: entry["name"] for entry in session.get("/api/v1/workspaces")["workspaces"]}
     if args.details:
@@ -37,7 +37,7 @@ def _named(template: dict[str, Any], spaces: dict[int, str]) -> list[Any]:
 
 
 def describe(session: Session, args: argparse.Namespace) -> None:
-    """What is in one."""
+    """Show the content of a template."""
     output.print_yaml(session.get(_path(args.name))["template"]["config"])
 
 
@@ -65,7 +65,7 @@ def put(session: Session, args: argparse.Namespace) -> None:
 
 
 def remove(session: Session, args: argparse.Namespace) -> None:
-    """Forget one; experiments keep what it gave them."""
+    """Remove a template. Experiments keep what they got from it."""
     session.delete(_path(args.name))
     print(f"Removed template {args.name}")
 
@@ -78,14 +78,14 @@ NOUN = Noun(
             "list ls",
             "list templates",
             list_templates,
-            (arg("-d", "--details", action="store_true", help="also what is in them"),),
+            (arg("-d", "--details", action="store_true", help="include their contents"),),
         ),
         Verb("describe", "describe a template", describe, (_NAME,)),
         Verb(
             "create",
             "create a template",
             create,
-            (_NAME, _FILE, arg("-w", "--workspace-name", metavar="NAME", help="workspace to put it into")),
+            (_NAME, _FILE, arg("-w", "--workspace-name", metavar="NAME", help="workspace of the template")),
         ),
         Verb("set", "create or replace a template", put, (_NAME, _FILE)),
         Noun(

@@ -1,4 +1,4 @@
-"""`det tensorboard`: curves of experiments in a browser (client spec, section 6)."""
+"""`det tensorboard`: charts of experiments in a browser (client spec, section 6)."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ KIND = task_verbs.Kind(
 
 
 def start(session: Session, args: argparse.Namespace) -> None:
-    """Start one over experiments or trials, and open it once it answers."""
+    """Start a TensorBoard for experiments or trials, and open it once it is ready."""
     if not args.experiment_ids and not args.trial_ids:
-        raise Failure("say what to show: ids of experiments, or of trials with -t")
+        raise Failure("give what to show: ids of experiments, or of trials with -t")
     ids = {"experimentIds": args.experiment_ids, "trialIds": args.trial_ids or []}
     made = task_verbs.start(session, KIND, args, {}, **ids)
     task_verbs.launched(session, KIND, args, made)
@@ -46,7 +46,7 @@ def _flat(lists: list[list[int]]) -> list[int]:
 
 
 class _Gather(argparse.Action):
-    """Ids as `1 2` and as `1,2`."""
+    """Accepts ids as `1 2` and as `1,2`."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
         setattr(namespace, self.dest, _flat(values))

@@ -1,4 +1,4 @@
-"""`det trial`: single trainings (client spec, section 6)."""
+"""`det trial`: single training runs (client spec, section 6)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ID = arg("trial_id", type=int, help="number of the trial")
 
 
 def describe(session: Session, args: argparse.Namespace) -> None:
-    """One trial and what it did; below, why it ended as it did."""
+    """Show a trial and its workloads, followed by the reason for its state."""
     trial = session.get(f"/api/v1/trials/{args.trial_id}")["trial"]
     params = {"includeBatchMetrics": "true"} if args.json and args.metrics else {}
     workloads = read_pages(session, f"/api/v1/trials/{args.trial_id}/workloads", "workloads", args, params)
@@ -49,7 +49,7 @@ def _trial(trial: Object) -> Sheet:
 
 
 def _workloads(workloads: list[Object], with_metrics: bool) -> Sheet:
-    """One row each; validations show their metrics in any case, training with `with_metrics`."""
+    """Return one row per workload. Validation metrics are always shown, training metrics on request."""
     headers = ["# of Batches", "Report Time", "Checkpoint", "Checkpoint UUID", "Checkpoint Metadata"]
     headers += ["Validation Metrics", *["Workload Metrics"] * with_metrics]
     rows = []
@@ -74,18 +74,18 @@ def _summary(groups: dict[str, dict[str, dict[str, object]]]) -> Sheet:
 
 
 def logs(session: Session, args: argparse.Namespace) -> None:
-    """The log of a trial."""
+    """Show the log of a trial."""
     trial_logs.show_logs(session, log_stream.trial(args.trial_id), args)
 
 
 def kill(session: Session, args: argparse.Namespace) -> None:
-    """End a trial; its experiment goes on."""
+    """Kill a trial. Its experiment continues."""
     session.post(f"/api/v1/trials/{args.trial_id}/kill")
     print(f"Killed trial {args.trial_id}")
 
 
 def download(session: Session, args: argparse.Namespace) -> None:
-    """Bring one of its checkpoints here."""
+    """Download one of the trial's checkpoints."""
     from determined.experimental._trial import TrialReference
 
     try:
@@ -114,7 +114,7 @@ NOUN = Noun(
                 _ID,
                 arg("--metrics", action="store_true", help="show the metrics of each workload"),
                 arg("--metrics-summary", action="store_true", help="show a summary of each metric"),
-                arg("--json", action="store_true", help="write the master's answers"),
+                arg("--json", action="store_true", help="write the master's response"),
                 arg("--csv", action="store_true", help="write CSV"),
                 *paging_args(limit=1000),
             ),
@@ -133,9 +133,9 @@ NOUN = Noun(
             (
                 _ID,
                 one_of(
-                    arg("--best", action="store_true", help="the best, by the searcher's metric"),
-                    arg("--latest", action="store_true", help="the one after the most batches"),
-                    arg("--uuid", metavar="UUID", help="the one of this id"),
+                    arg("--best", action="store_true", help="the best by the searcher metric"),
+                    arg("--latest", action="store_true", help="the one with the most batches"),
+                    arg("--uuid", metavar="UUID", help="the one with this id"),
                     required=True,
                 ),
                 arg("-o", "--output-dir", type=Path, metavar="DIR", help="default: checkpoints/UUID"),

@@ -1,4 +1,4 @@
-"""Show a log; the options that `det experiment logs`, `det trial logs` and `det task logs` share.
+"""Prints logs. Defines the options shared by `det experiment logs`, `det trial logs` and `det task logs`.
 
 Client spec, section 6.
 """
@@ -35,22 +35,22 @@ def _count(text: str) -> int:
 
 LOG_ARGS: tuple[Arg | OneOf, ...] = (
     one_of(
-        arg("-f", "--follow", action="store_true", help="go on until it has ended"),
+        arg("-f", "--follow", action="store_true", help="keep printing until it has ended"),
         arg("--head", type=_count, metavar="N", help="the first N lines only"),
         arg("--tail", type=_count, metavar="N", help="the last N lines only"),
     ),
-    arg("--agent-id", action="append", dest="agentIds", metavar="ID", help="lines of this agent"),
-    arg("--container-id", action="append", dest="containerIds", metavar="ID", help="of this container"),
-    arg("--allocation-id", action="append", dest="allocationIds", metavar="ID", help="of this run"),
-    arg("--rank-id", action="append", dest="rankIds", type=int, metavar="N", help="of this rank"),
-    arg("--source", action="append", dest="sources", metavar="NAME", help="of this source"),
-    arg("--stdtype", action="append", dest="stdtypes", choices=("stdout", "stderr"), help="of this stream"),
+    arg("--agent-id", action="append", dest="agentIds", metavar="ID", help="only lines of this agent"),
+    arg("--container-id", action="append", dest="containerIds", metavar="ID", help="only of this container"),
+    arg("--allocation-id", action="append", dest="allocationIds", metavar="ID", help="only of this run"),
+    arg("--rank-id", action="append", dest="rankIds", type=int, metavar="N", help="only of this rank"),
+    arg("--source", action="append", dest="sources", metavar="NAME", help="only of this source"),
+    arg("--stdtype", action="append", dest="stdtypes", choices=("stdout", "stderr"), help="only of this stream"),
     arg("--timestamp-before", dest="timestampBefore", type=_instant, metavar="TIME", help="RFC 3339"),
     arg("--timestamp-after", dest="timestampAfter", type=_instant, metavar="TIME", help="RFC 3339"),
-    arg("--level", choices=_LEVELS, help="of this level or a higher one"),
+    arg("--level", choices=_LEVELS, help="only of this level or higher"),
     one_of(
-        arg("--search", dest="searchText", metavar="TEXT", help="lines that hold this text"),
-        arg("--regex", metavar="PATTERN", help="lines that this regular expression (RE2) fits"),
+        arg("--search", dest="searchText", metavar="TEXT", help="only lines that contain this text"),
+        arg("--regex", metavar="PATTERN", help="only lines that match this regular expression (RE2)"),
     ),
     arg("--json", action="store_true", help="one JSON object per line"),
 )
@@ -62,7 +62,7 @@ _FILTERS = (
 
 
 def show_logs(session: Session, source: Source, args: argparse.Namespace) -> None:
-    """Print what the options ask for, then say that the stream has ended."""
+    """Print the lines selected by the options, and then that the stream has ended."""
     for record in _records(session, source, args):
         if args.json:
             print(json.dumps(record, sort_keys=True), flush=args.follow)
@@ -72,12 +72,12 @@ def show_logs(session: Session, source: Source, args: argparse.Namespace) -> Non
 
 
 def show_line(record: dict[str, Any], flush: bool) -> None:
-    """Print one line as the master rendered it."""
+    """Print a line as rendered by the master."""
     print(record["message"].removesuffix("\n"), flush=flush)
 
 
 def say_ended(source: Source, file: Any = None) -> None:
-    """The last line of every log."""
+    """Print the closing line of a log."""
     reopen = f"det {source.noun} logs -f {source.id}"
     output.good(f"{source.noun.capitalize()} log stream ended. To reopen log stream, run: {reopen}", file)
 

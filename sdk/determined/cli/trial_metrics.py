@@ -1,4 +1,4 @@
-"""`det trial metrics`: all that a trial reported, as a table to take away (our addition)."""
+"""`det trial metrics`: exports everything a trial reported as a table (our addition)."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from determined.transport.rest import Session
 FORMATS = ("csv", "parquet")
 ARGS = (
     arg("--group", metavar="NAME", help="training, validation or a group of your own; default: all"),
-    arg("--format", choices=FORMATS, help="default: by the name of the file, else csv"),
+    arg("--format", choices=FORMATS, help="default: by file extension, else csv"),
     arg("-o", "--output", type=Path, metavar="FILE", help="default: standard output"),
 )
 
 
 def show_metrics(session: Session, args: argparse.Namespace) -> None:
-    """Write the table; a file appears when it is whole."""
+    """Write the table. An output file appears only once it is complete."""
     form = args.format or _form_of(args.output)
     if form == "parquet" and args.output is None and sys.stdout.isatty():
-        raise Failure("Parquet is nothing to read on a terminal; name a file with -o FILE.parquet")
+        raise Failure("Parquet cannot be displayed on a terminal; name a file with -o FILE.parquet")
     params = {"format": form} | ({"group": args.group} if args.group else {})
     path = f"/api/v1/trials/{args.trial_id}/metrics/export?{urlencode(params)}"
     with session.open(path, "*/*") as source, _target(args.output) as target:

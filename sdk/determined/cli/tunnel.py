@@ -1,7 +1,8 @@
-"""`python -m determined.cli.tunnel MASTER SHELL`: what ssh runs to reach a shell through the master.
+"""`python -m determined.cli.tunnel MASTER SHELL`: the command that ssh runs to reach a shell through the
+master.
 
-Bytes of its standard input go to the shell as messages of a WebSocket, and back. `DET_SHELL_TOKEN` in the
-environment is the session of whoever asks; without one the key of the shell alone must let them in.
+Bytes from standard input are sent to the shell as WebSocket messages, and vice versa. `DET_SHELL_TOKEN` in
+the environment is the user's session token. Without it, the shell's key alone must authenticate the user.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ CERTIFICATE = "DET_MASTER_CERT_FILE"
 
 
 def main(argv: list[str]) -> int:
-    """Join standard input and output with a shell until one of them ends; 1 where it cannot be reached."""
+    """Connect standard input and output to a shell until either ends. Returns 1 if it cannot be reached."""
     if len(argv) != 2:
         print("usage: python -m determined.cli.tunnel MASTER SHELL", file=sys.stderr)
         return 2
@@ -47,7 +48,7 @@ def main(argv: list[str]) -> int:
 
 
 def address_of(master: str, shell: str) -> str:
-    """Where a shell is a WebSocket.
+    """Return the WebSocket address of a shell.
 
     >>> address_of("https://master:8443", "7f")
     'wss://master:8443/proxy/7f/'
@@ -58,7 +59,7 @@ def address_of(master: str, shell: str) -> str:
 
 
 def _signed_in(master: str) -> str | None:
-    """The session of whoever is logged in there; None where nobody is."""
+    """Return the token of the logged-in user, or None."""
     with Session(master, pauses=()) as session, contextlib.suppress(Exception):
         identity.sign_in(session, None)
         return session.token

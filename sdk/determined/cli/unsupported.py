@@ -1,4 +1,4 @@
-"""Nouns that habits know and this platform does not offer yet (client spec, section 6)."""
+"""Nouns of 0.25 that this platform does not support (client spec, section 6)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from determined.transport.rest import Session
 
 
 def refusal(words: str) -> Run:
-    """A verb that only says that it is not there."""
+    """Return a verb that only reports that it is not supported."""
 
     def run(session: Session, args: argparse.Namespace) -> None:
         raise Failure(f"'det {words}' is not supported")
@@ -19,7 +19,7 @@ def refusal(words: str) -> Run:
 
 
 def missing(words: str, names: str, help: str) -> Verb:
-    """A verb under its names that takes anything and is not supported."""
+    """Return an unsupported verb that accepts any arguments."""
     return Verb(names, help, refusal(f"{words} {names.split()[0]}"), login=False, check=False, anything=True)
 
 

@@ -1,4 +1,4 @@
-"""`det user`: who one is to the master (client spec, section 6)."""
+"""`det user`: the user's identity on the master (client spec, section 6)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from determined.transport.token_store import TokenStore
 
 
 def log_in(session: Session, args: argparse.Namespace) -> None:
-    """Ask for the password, keep the token, and be this user from now on."""
+    """Ask for the password, store the token, and make this user the default."""
     if args.provider:
-        # A web server and a browser: needed for nothing else.
+        # Imported here, because nothing else needs a web server and a browser.
         from determined.cli import provider_login
 
         name, token = provider_login.sign_in(session)
@@ -34,7 +34,7 @@ def log_in(session: Session, args: argparse.Namespace) -> None:
 
 
 def log_out(session: Session, args: argparse.Namespace) -> None:
-    """Give tokens back and forget them."""
+    """Revoke tokens and remove them from the store."""
     store = TokenStore(session.master)
     names = store.users() if args.all else [session.user or store.active_user() or identity.DEFAULT_USER]
     for name in names:
@@ -49,12 +49,12 @@ def log_out(session: Session, args: argparse.Namespace) -> None:
 
 
 def who_am_i(session: Session, args: argparse.Namespace) -> None:
-    """Name the user that commands run as."""
+    """Show the user that commands run as."""
     print(f"You are logged in as user '{identity.current_user(session)}'")
 
 
 def list_users(session: Session, args: argparse.Namespace) -> None:
-    """All users of the cluster."""
+    """List all users of the cluster."""
     headers = ["User Id", "Username", "Admin", "Active", "Remote", "Agent Uid", "Agent Gid", "Agent User"]
     rows = []
     for user in session.get("/api/v1/users")["users"]:
@@ -75,7 +75,7 @@ NOUN = Noun(
             log_in,
             (
                 arg("username", nargs="?", help=f"default: {identity.DEFAULT_USER}"),
-                arg("--provider", action="store_true", help="in a browser, with the cluster's provider"),
+                arg("--provider", action="store_true", help="log in with the cluster's identity provider, in a browser"),
             ),
             login=False,
         ),
@@ -83,7 +83,7 @@ NOUN = Noun(
             "logout",
             "log out",
             log_out,
-            (arg("-a", "--all", action="store_true", help="all users of this machine's token store"),),
+            (arg("-a", "--all", action="store_true", help="all users in this machine's token store"),),
             login=False,
         ),
         Verb("whoami", "show who is logged in", who_am_i),

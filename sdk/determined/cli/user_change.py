@@ -17,7 +17,7 @@ _NAME = arg("username", help="name of the user")
 
 
 def create(session: Session, args: argparse.Namespace) -> None:
-    """Make a user; a remote one logs in elsewhere and has no password."""
+    """Create a user. A remote user logs in elsewhere and has no password."""
     password = "" if args.remote else _new_password(args.username)
     user = {"username": args.username, "admin": args.admin, "active": True, "remote": args.remote}
     body = {"user": user, "password": identity.hashed(password), "isHashed": True}
@@ -26,7 +26,10 @@ def create(session: Session, args: argparse.Namespace) -> None:
 
 
 def change_password(session: Session, args: argparse.Namespace) -> None:
-    """Of oneself, or as an administrator of somebody else. Sessions from before end, one's own is renewed."""
+    """Change a password: one's own, or as an administrator another user's.
+
+    Existing sessions end; one's own is renewed.
+    """
     me = identity.current_user(session)
     name = args.target_user or me
     password = _new_password(name)
@@ -39,7 +42,7 @@ def change_password(session: Session, args: argparse.Namespace) -> None:
 
 
 def activate(session: Session, args: argparse.Namespace) -> None:
-    """Let a user log in from now on."""
+    """Allow a user to log in."""
     session.patch(_path(session, args.username), {"active": True})
     print(f"Activated user '{args.username}'")
 
@@ -51,25 +54,25 @@ def deactivate(session: Session, args: argparse.Namespace) -> None:
 
 
 def rename(session: Session, args: argparse.Namespace) -> None:
-    """Give another name to log in with."""
+    """Change a user's login name."""
     session.patch(_path(session, args.target_user), {"username": args.new_username})
     print(f"Renamed user '{args.target_user}' to '{args.new_username}'")
 
 
 def link_with_provider(session: Session, args: argparse.Namespace) -> None:
-    """Have the user sign in with the provider from now on: whoever has the name there first is linked."""
+    """Make the user sign in with the provider. The first provider account with this name is linked."""
     session.patch(_path(session, args.username), {"remote": True})
-    print(f"User '{args.username}' signs in with the provider from now on, and no longer with a password")
+    print(f"User '{args.username}' now signs in with the provider and no longer with a password")
 
 
 def unlink_from_provider(session: Session, args: argparse.Namespace) -> None:
-    """Have the user log in with a password from now on."""
+    """Make the user log in with a password again."""
     session.patch(_path(session, args.username), {"remote": False})
-    print(f"User '{args.username}' logs in with a password: det user change-password {args.username}")
+    print(f"User '{args.username}' now logs in with a password: det user change-password {args.username}")
 
 
 def link(session: Session, args: argparse.Namespace) -> None:
-    """Say who the user is on the hosts of agents."""
+    """Set the user's identity on the agents' hosts."""
     body = {
         "agentUid": args.agent_uid,
         "agentUser": args.agent_user,
@@ -88,7 +91,7 @@ def _path(session: Session, name: str) -> str:
 def _new_password(name: str) -> str:
     first = ask_secret(f"New password for user '{name}':")
     if first != ask_secret("Confirm password:"):
-        raise Failure("the two passwords are not the same")
+        raise Failure("the two passwords differ")
     return first
 
 
@@ -99,15 +102,15 @@ VERBS = (
         create,
         (
             _NAME,
-            arg("--admin", action="store_true", help="may do everything"),
-            arg("--remote", action="store_true", help="logs in elsewhere, without password"),
+            arg("--admin", action="store_true", help="make the user an administrator"),
+            arg("--remote", action="store_true", help="the user logs in elsewhere, without a password"),
         ),
     ),
     Verb(
         "change-password",
         "change a password",
         change_password,
-        (arg("target_user", nargs="?", help="default: oneself"),),
+        (arg("target_user", nargs="?", help="default: yourself"),),
     ),
     Verb("activate", "activate a user", activate, (_NAME,)),
     Verb("deactivate", "deactivate a user", deactivate, (_NAME,)),
@@ -115,11 +118,11 @@ VERBS = (
         "rename",
         "rename a user",
         rename,
-        (arg("target_user", help="name until now"), arg("new_username", help="name from now on")),
+        (arg("target_user", help="current name"), arg("new_username", help="new name")),
     ),
     Verb(
         "link-with-provider",
-        "let a user sign in with the provider, and with no password",
+        "let a user sign in with the provider instead of a password",
         link_with_provider,
         (_NAME,),
     ),
@@ -130,10 +133,10 @@ VERBS = (
         link,
         (
             _NAME,
-            arg("--agent-uid", type=int, required=True, metavar="N", help="number of the host's user"),
-            arg("--agent-user", required=True, metavar="NAME", help="name of the host's user"),
-            arg("--agent-gid", type=int, required=True, metavar="N", help="number of the host's group"),
-            arg("--agent-group", required=True, metavar="NAME", help="name of the host's group"),
+            arg("--agent-uid", type=int, required=True, metavar="N", help="user id on the hosts"),
+            arg("--agent-user", required=True, metavar="NAME", help="user name on the hosts"),
+            arg("--agent-gid", type=int, required=True, metavar="N", help="group id on the hosts"),
+            arg("--agent-group", required=True, metavar="NAME", help="group name on the hosts"),
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""`det user-group`: users who hold roles together (client spec, section 6)."""
+"""`det user-group`: groups of users that share roles (client spec, section 6)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PATH = "/api/v1/groups"
 
 
 def group_id(session: Session, name: str) -> int:
-    """Of the group of a name; raises `Failure`."""
+    """Return the id of the group with this name. Raises `Failure`."""
     groups = session.post(f"{PATH}/search", {"name": name, "limit": 1})["groups"]
     if not groups:
         raise Failure(f"could not find user group name {name}")
@@ -28,12 +28,12 @@ def group_id(session: Session, name: str) -> int:
 
 
 def user_id(session: Session, name: str) -> int:
-    """Of the user of a name."""
+    """Return the id of the user with this name."""
     return int(session.get(f"/api/v1/users/{quote(name, safe='')}/by-username")["user"]["id"])
 
 
 def create(session: Session, args: argparse.Namespace) -> None:
-    """Make a group."""
+    """Create a group."""
     users = {name: user_id(session, name) for name in args.add_user}
     made = session.post(PATH, {"name": args.group_name, "addUsers": list(users.values())})["group"]
     print(f"user group with name {made['name']} and ID {made['groupId']} created")
@@ -42,8 +42,8 @@ def create(session: Session, args: argparse.Namespace) -> None:
 
 
 def delete(session: Session, args: argparse.Namespace) -> None:
-    """Forget a group; its members lose the roles that they held through it."""
-    question = "Deleting a group takes from its members what they may through it. Do you wish to proceed?"
+    """Delete a group. Its members lose the roles they have through it."""
+    question = "Deleting a group removes from its members the roles they have through it. Do you wish to proceed?"
     if not args.yes and not output.confirm(question):
         print("Skipping group deletion.")
         return
@@ -53,7 +53,7 @@ def delete(session: Session, args: argparse.Namespace) -> None:
 
 
 def list_groups(session: Session, args: argparse.Namespace) -> None:
-    """All groups, or those that a user is in."""
+    """List all groups, or those that a user is in."""
     member = args.groups_user_belongs_to
     body = {"userId": user_id(session, member)} if member else {}
     groups = post_pages(session, f"{PATH}/search", "groups", args, body)
@@ -65,7 +65,7 @@ def list_groups(session: Session, args: argparse.Namespace) -> None:
 
 
 def describe(session: Session, args: argparse.Namespace) -> None:
-    """A group and its members."""
+    """Show a group and its members."""
     group = session.get(f"{PATH}/{group_id(session, args.group_name)}")["group"]
     if args.json:
         output.print_json(group)
@@ -77,12 +77,12 @@ def describe(session: Session, args: argparse.Namespace) -> None:
 
 
 def add_users(session: Session, args: argparse.Namespace) -> None:
-    """Make users members."""
+    """Add users to a group."""
     _change(session, args, "addUsers", "added to group")
 
 
 def remove_users(session: Session, args: argparse.Namespace) -> None:
-    """Make users members no longer."""
+    """Remove users from a group."""
     _change(session, args, "removeUsers", "removed from the group")
 
 
@@ -96,7 +96,7 @@ def _change(session: Session, args: argparse.Namespace, field: str, done: str) -
 
 
 def rename(session: Session, args: argparse.Namespace) -> None:
-    """Give a group another name."""
+    """Rename a group."""
     id = group_id(session, args.old_group_name)
     session.put(f"{PATH}/{id}", {"name": args.new_group_name})
     print(f"user group with ID {id} name changed from {args.old_group_name} to {args.new_group_name}")
@@ -144,7 +144,7 @@ NOUN = Noun(
             "change-name",
             "change the name of a user group",
             rename,
-            (arg("old_group_name", help="name until now"), arg("new_group_name", help="name from now on")),
+            (arg("old_group_name", help="current name"), arg("new_group_name", help="new name")),
         ),
     ),
     default="list",

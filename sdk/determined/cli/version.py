@@ -1,4 +1,4 @@
-"""`det version`: of this client and of the master (client spec, section 6)."""
+"""`det version`: versions of this client and of the master (client spec, section 6)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from determined.transport.rest import Session
 
 
 def show(session: Session, args: argparse.Namespace) -> None:
-    """Print both; without a master its fields are empty, which is no failure."""
+    """Print both versions. Without a master its fields are empty, which is not an error."""
     session.pauses = ()
     try:
         info = session.get("/info")

@@ -1,4 +1,4 @@
-"""`det webhook`: addresses to notify when experiments change their state (not in 0.25)."""
+"""`det webhook`: addresses to notify when experiments change state (not in 0.25)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KINDS = ("default", "slack")
 
 
 def list_webhooks(session: Session, args: argparse.Namespace) -> None:
-    """All webhooks."""
+    """List all webhooks."""
     webhooks = session.get(PATH)["webhooks"]
     if args.json:
         output.print_json(webhooks)
@@ -46,7 +46,7 @@ def _states(webhook: Object) -> str:
 
 
 def create(session: Session, args: argparse.Namespace) -> None:
-    """Make a webhook, and say what its receiver needs to know."""
+    """Create a webhook, and print what its receiver needs to know."""
     wanted = {
         "url": args.url,
         "webhookType": f"WEBHOOK_TYPE_{args.type.upper()}",
@@ -75,19 +75,19 @@ def _wanted(given: list[str] | None) -> list[str]:
 
 
 def delete(session: Session, args: argparse.Namespace) -> None:
-    """Delete a webhook; it is notified no longer."""
+    """Delete a webhook. It gets no more notifications."""
     session.delete(f"{PATH}/{args.webhook_id}")
     print(f"Webhook {args.webhook_id} is deleted; notifications that were not delivered yet are dropped.")
 
 
 def test(session: Session, args: argparse.Namespace) -> None:
-    """Deliver a test; fails where that does not arrive."""
+    """Deliver a test message. Fails if it does not arrive."""
     session.post(f"{PATH}/{args.webhook_id}/test")
-    print(f"Webhook {args.webhook_id} has taken the test.")
+    print(f"Webhook {args.webhook_id} has accepted the test.")
 
 
 def deliveries(session: Session, args: argparse.Namespace) -> None:
-    """The deliveries of a webhook, newest first."""
+    """List the deliveries of a webhook, newest first."""
     deliveries = session.get(f"{PATH}/{args.webhook_id}/deliveries", {"limit": args.limit})["deliveries"]
     if args.json:
         output.print_json(deliveries)
@@ -121,10 +121,10 @@ NOUN = Noun(
         Verb("list ls", "list webhooks", list_webhooks, (_JSON,)),
         Verb(
             "create",
-            "create a webhook: an address to notify when experiments change their state",
+            "create a webhook: an address to notify when experiments change state",
             create,
             (
-                arg("url", metavar="URL", help="address that messages are posted to"),
+                arg("url", metavar="URL", help="address to post messages to"),
                 arg("--type", choices=KINDS, default="default", help="signed JSON, or a message for Slack"),
                 arg(
                     "--state",
@@ -133,7 +133,7 @@ NOUN = Noun(
                     help=f"notify when an experiment reaches this state: {', '.join(STATES)}; may be given "
                     "more than once; default: COMPLETED and ERROR",
                 ),
-                arg("--signing-key", metavar="KEY", help="key of signatures; a new one is made without it"),
+                arg("--signing-key", metavar="KEY", help="signing key; generated if not given"),
                 _JSON,
             ),
         ),
@@ -145,7 +145,7 @@ NOUN = Noun(
             deliveries,
             (
                 _ID,
-                arg("--limit", type=int, default=20, metavar="N", help="at most so many; default: 20"),
+                arg("--limit", type=int, default=20, metavar="N", help="maximum number; default: 20"),
                 _JSON,
             ),
         ),

@@ -1,4 +1,4 @@
-"""`det why`: what led to the present state of something."""
+"""`det why`: shows what led to the current state of an object."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WIDEST = 120
 
 
 def why(session: Session, args: argparse.Namespace) -> None:
-    """The chain of causes, newest first; with `--all` everything that happened, in order."""
+    """Show the chain of causes, newest first; with `--all`, the complete history in order."""
     kind = _SHORT.get(args.kind, args.kind)
     story = _story(session, kind, args.id) if args.all else session.get(f"/api/v1/why/{kind}/{args.id}")
     if args.json:
@@ -43,13 +43,13 @@ def why(session: Session, args: argparse.Namespace) -> None:
 
 
 def _state(state: str) -> str:
-    """The word that the web UI shows, too: what holds slots is running, whatever it does with them."""
+    """Format a state as in the web UI: an object that holds slots is running, whatever it does with them."""
     plain = state.removesuffix("_BACKFILLED")
     return _STATES.get(plain, plain.replace("_", " ").capitalize())
 
 
 def _actor(actor: str) -> str:
-    """Who did it, as the web UI says it: a person's name, `agent vm`, `trial 13`, a service."""
+    """Format an actor as in the web UI: a user's name, `agent vm`, `trial 13`, or a service."""
     kind, _, who = actor.partition(":")
     if not who:
         return actor
@@ -57,12 +57,12 @@ def _actor(actor: str) -> str:
 
 
 def name(subject: dict[str, str]) -> str:
-    """`Trial 12`."""
+    """Format a subject: `Trial 12`."""
     return f"{subject['kind'].capitalize()} {subject['id']}"
 
 
 def _story(session: Session, kind: str, id: str) -> dict[str, Any]:
-    """All pages, put together from the newest back."""
+    """Load all pages, starting with the newest."""
     path = f"/api/v1/why/{kind}/{id}"
     story: dict[str, Any] = session.get(path, {"all": "true", "limit": _PAGE})
     while story["more"]:
@@ -73,7 +73,7 @@ def _story(session: Session, kind: str, id: str) -> dict[str, Any]:
 
 
 def show(steps: list[dict[str, Any]], *, in_order: bool = False) -> None:
-    """One step a paragraph: when, what, who; occasions below what they led to."""
+    """Print one paragraph per step: when, what, who. Occasions follow the steps they led to."""
     width = min(shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDEST, _WIDEST)
     occasions = {step["position"]: step for step in steps if step["aside"]}
     day, arrow = "", ""
@@ -91,7 +91,7 @@ def show(steps: list[dict[str, Any]], *, in_order: bool = False) -> None:
 
 
 def paragraph(step: dict[str, Any], mark: str, width: int) -> str:
-    """`<time> <mark><sentence>: <reason> [<actor>]`, indented, wrapped to the width."""
+    """Format `<time> <mark><sentence>: <reason> [<actor>]`, indented and wrapped to the width."""
     reason = f": {step['reason']}" if step["reason"] else ""
     text = f"{step['what']}{reason} [{_actor(step['actor'])}]"
     head = f"    {_at(step).strftime('%H:%M:%S')}  {mark}"
@@ -106,7 +106,7 @@ def paragraph(step: dict[str, Any], mark: str, width: int) -> str:
 
 
 def _at(step: dict[str, Any]) -> datetime:
-    """When, by the clock on the wall here."""
+    """Return the step's time in the local time zone."""
     return instant.parse(step["time"]).astimezone()
 
 
@@ -116,8 +116,8 @@ VERB = Verb(
     why,
     (
         arg("kind", choices=(*KINDS, *_SHORT), metavar="KIND", help=", ".join(KINDS)),
-        arg("id", metavar="ID", help="its number, or id"),
+        arg("id", metavar="ID", help="its number or id"),
         arg("--all", action="store_true", help="show everything that happened, in order"),
-        arg("--json", action="store_true", help="write the master's answer"),
+        arg("--json", action="store_true", help="write the master's response"),
     ),
 )

@@ -1,4 +1,4 @@
-"""`det workspace` and `det project`: where experiments belong (client spec, section 6)."""
+"""`det workspace` and `det project`: organize experiments (client spec, section 6)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from determined.transport.pages import read_all
 from determined.transport.rest import Session
 
 Object = dict[str, Any]
-_JSON = arg("--json", action="store_true", help="write the master's answer")
+_JSON = arg("--json", action="store_true", help="write the master's response")
 _WORKSPACE = arg("workspace_name", help="name of the workspace")
 _AGENT = {
     "agent_uid": "agentUid",
@@ -27,20 +27,20 @@ _AGENT = {
     "agent_group": "agentGroup",
 }
 _OWN: tuple[Arg | OneOf, ...] = (
-    arg("--agent-uid", type=int, metavar="N", help="number of the host's user that tasks run as"),
-    arg("--agent-user", metavar="NAME", help="its name"),
-    arg("--agent-gid", type=int, metavar="N", help="number of its group"),
-    arg("--agent-group", metavar="NAME", help="the group's name"),
-    arg("--default-compute-pool", metavar="POOL", help="where what wants slots and names no pool goes"),
-    arg("--default-aux-pool", metavar="POOL", help="the same for what wants no slots; '' for the cluster's"),
+    arg("--agent-uid", type=int, metavar="N", help="user id that tasks run as on the hosts"),
+    arg("--agent-user", metavar="NAME", help="user name on the hosts"),
+    arg("--agent-gid", type=int, metavar="N", help="group id on the hosts"),
+    arg("--agent-group", metavar="NAME", help="group name on the hosts"),
+    arg("--default-compute-pool", metavar="POOL", help="pool for tasks that need slots and name no pool"),
+    arg("--default-aux-pool", metavar="POOL", help="the same for tasks without slots; '' for the cluster's default"),
     one_of(
-        arg("--checkpoint-storage-config", metavar="JSON", help="where checkpoints go; {} for the cluster's"),
+        arg("--checkpoint-storage-config", metavar="JSON", help="checkpoint storage; {} for the cluster's"),
         arg("--checkpoint-storage-config-file", type=Path, metavar="FILE", help="the same in YAML or JSON"),
     ),
 )
 _PROJECT = arg("project_name", help="name of the project")
 _YES = arg("--yes", action="store_true", help="do not ask")
-_ALL = arg("-a", "--all", action="store_true", help="also those of others, and archived ones")
+_ALL = arg("-a", "--all", action="store_true", help="include those of other users and archived ones")
 _SORT: tuple[Arg, ...] = (
     arg("--sort-by", choices=("id", "name"), default="id", help="default: id"),
     arg("--order-by", choices=("asc", "desc"), default="asc", help="default: asc"),
@@ -52,26 +52,26 @@ def _params(args: argparse.Namespace) -> Object:
 
 
 def list_workspaces(session: Session, args: argparse.Namespace) -> None:
-    """All workspaces."""
+    """List all workspaces."""
     _show(
         args, _workspace_table, read_pages(session, "/api/v1/workspaces", "workspaces", args, _params(args))
     )
 
 
 def list_projects_below(session: Session, args: argparse.Namespace) -> None:
-    """The projects of a workspace."""
+    """List the projects of a workspace."""
     path = f"/api/v1/workspaces/{_workspace_id(session, args.workspace_name)}/projects"
     _show(args, _project_table, read_pages(session, path, "projects", args, _params(args)))
 
 
 def create_workspace(session: Session, args: argparse.Namespace) -> None:
-    """Make one; there must be none of the name."""
+    """Create a workspace. Its name must be unique."""
     made = session.post("/api/v1/workspaces", {"name": args.name, **_described(args)})["workspace"]
     _show(args, _workspace_table, [made], single=True)
 
 
 def describe_workspace(session: Session, args: argparse.Namespace) -> None:
-    """One workspace and its projects."""
+    """Show a workspace and its projects."""
     path = f"/api/v1/workspaces/{_workspace_id(session, args.workspace_name)}"
     _show(args, _workspace_table, [session.get(path)["workspace"]], single=True)
     if not args.json:
@@ -80,7 +80,7 @@ def describe_workspace(session: Session, args: argparse.Namespace) -> None:
 
 
 def edit_workspace(session: Session, args: argparse.Namespace) -> None:
-    """Rename it, or change where it stores checkpoints or whom its tasks run as."""
+    """Change a workspace's name, checkpoint storage, agent user or default pools."""
     changes = ({"name": args.name} if args.name else {}) | _described(args)
     if not changes:
         raise Failure("nothing to change: give --name, a checkpoint storage, an agent user or a default pool")
@@ -89,7 +89,7 @@ def edit_workspace(session: Session, args: argparse.Namespace) -> None:
 
 
 def _described(args: argparse.Namespace) -> Object:
-    """What the options say of checkpoint storage, agent user and pools."""
+    """Return the settings given by the options for checkpoint storage, agent user and pools."""
     workspace: Object = {}
     group = {name: getattr(args, name) for name in _AGENT if getattr(args, name) is not None}
     if group:
@@ -107,12 +107,12 @@ def _described(args: argparse.Namespace) -> Object:
     except (ValueError, yamlfile.YamlProblem) as error:
         raise Failure(f"the checkpoint storage cannot be read: {error}") from None
     if not isinstance(workspace.get("checkpointStorageConfig", {}), dict):
-        raise Failure("a checkpoint storage is a map, such as {type: shared_fs, host_path: /data}")
+        raise Failure("a checkpoint storage must be a mapping, such as {type: shared_fs, host_path: /data}")
     return workspace
 
 
 def list_pools(session: Session, args: argparse.Namespace) -> None:
-    """The pools that a workspace may use."""
+    """List the pools that a workspace may use."""
     path = f"/api/v1/workspaces/{_workspace_id(session, args.workspace_name)}"
     workspace = session.get(path)["workspace"]
     usual = {
@@ -126,7 +126,7 @@ def list_pools(session: Session, args: argparse.Namespace) -> None:
 
 
 def delete_workspace(session: Session, args: argparse.Namespace) -> None:
-    """Forget one that holds nothing."""
+    """Delete an empty workspace."""
     question = f"Deleting workspace {args.workspace_name} cannot be undone. Do you wish to proceed?"
     if not args.yes and not output.confirm(question):
         print("Aborting workspace deletion.")
@@ -136,14 +136,14 @@ def delete_workspace(session: Session, args: argparse.Namespace) -> None:
 
 
 def create_project(session: Session, args: argparse.Namespace) -> None:
-    """Make one in a workspace."""
+    """Create a project in a workspace."""
     path = f"/api/v1/workspaces/{_workspace_id(session, args.workspace_name)}/projects"
     made = session.post(path, {"name": args.name, "description": args.description})["project"]
     _show(args, _project_table, [made], single=True)
 
 
 def describe_project(session: Session, args: argparse.Namespace) -> None:
-    """One project and its experiments."""
+    """Show a project and its experiments."""
     id = project_id(session, args)
     _show(args, _project_table, [session.get(f"/api/v1/projects/{id}")["project"]], single=True)
     if not args.json:
@@ -155,7 +155,7 @@ def describe_project(session: Session, args: argparse.Namespace) -> None:
 
 
 def list_experiments(session: Session, args: argparse.Namespace) -> None:
-    """The experiments of a project."""
+    """List the experiments of a project."""
     params = _own(session, args, project_id(session, args)) | _params(args)
     experiments = read_pages(session, "/api/v1/experiments", "experiments", args, params)
     if args.json:
@@ -165,7 +165,7 @@ def list_experiments(session: Session, args: argparse.Namespace) -> None:
 
 
 def _own(session: Session, args: argparse.Namespace, project: int) -> Object:
-    """Which experiments of a project are meant."""
+    """Return the query for a project's experiments, limited to the user's own unless `--all` is given."""
     mine = {"archived": "false", "users": identity.current_user(session)}
     return {"projectId": project} | ({} if args.all else mine) | ({} if args.json else {"lean": "true"})
 
@@ -177,7 +177,7 @@ def _experiment_table(experiments: list[Object], args: argparse.Namespace) -> No
 
 
 def edit_project(session: Session, args: argparse.Namespace) -> None:
-    """Change name or description."""
+    """Change a project's name or description."""
     given = {"name": args.new_name, "description": args.description}
     changes = {key: value for key, value in given.items() if value is not None}
     made = session.patch(f"/api/v1/projects/{project_id(session, args)}", changes)["project"]
@@ -185,7 +185,7 @@ def edit_project(session: Session, args: argparse.Namespace) -> None:
 
 
 def delete_project(session: Session, args: argparse.Namespace) -> None:
-    """Forget one that holds nothing."""
+    """Delete an empty project."""
     question = f"Deleting project {args.project_name} cannot be undone. Do you wish to proceed?"
     if not args.yes and not output.confirm(question):
         print("Aborting project deletion.")
@@ -214,7 +214,7 @@ def _workspace_id(session: Session, name: str) -> int:
 
 
 def project_id(session: Session, args: argparse.Namespace) -> int:
-    """Of `project_name` in `workspace_name`; raises `NotFoundException`."""
+    """Return the id of `project_name` in `workspace_name`. Raises `NotFoundException`."""
     from determined.common.api.errors import NotFoundException
 
     path = f"/api/v1/workspaces/{_workspace_id(session, args.workspace_name)}/projects"
@@ -232,7 +232,7 @@ def _show(args: argparse.Namespace, table: Any, records: list[Object], single: b
 
 
 def _workspace_table(workspaces: list[Object]) -> None:
-    """The columns of 0.25 come first."""
+    """Print workspaces. The columns of 0.25 come first."""
     agent = ("agentUid", "agentGid", "agentUser", "agentGroup")
     headers = ["ID", "Name", "# Projects", "Agent Uid", "Agent Gid", "Agent User", "Agent Group"]
     headers += ["Default Compute Pool", "Default Aux Pool", "# Experiments", "Archived"]
@@ -271,7 +271,7 @@ WORKSPACE = Noun(
             "edit",
             "change a workspace",
             edit_workspace,
-            (_WORKSPACE, arg("--name", help="its new name"), *_OWN, _JSON),
+            (_WORKSPACE, arg("--name", help="new name"), *_OWN, _JSON),
         ),
         Verb("list-pools", "list the resource pools of a workspace", list_pools, (_WORKSPACE,)),
         Verb("delete", "delete a workspace", delete_workspace, (_WORKSPACE, _YES)),

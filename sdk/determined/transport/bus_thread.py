@@ -229,9 +229,7 @@ class BusThread:
                 # Log a repeated failure only once.
                 if repr(error) != failure:
                     failure = repr(error)
-                    logger.exception(
-                        "%s failed and is restarted, nothing is lost; please report this", what
-                    )
+                    logger.exception("%s failed and is restarted, nothing is lost; please report this", what)
             await asyncio.sleep(RETRY_S)
 
     async def connection(self) -> Client:
