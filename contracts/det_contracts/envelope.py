@@ -1,4 +1,4 @@
-"""The record around every event, and what a reader gets back."""
+"""The envelope around every event, and the form in which readers receive it."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ import msgspec
 
 
 class Envelope(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One message of the log as it lies on disk (JSON)."""
+    """One message of the log as stored on disk (JSON)."""
 
     id: str
-    """Unique; also the broker's de-duplication id, so that a repeat after an unknown outcome is dropped."""
+    """Unique. Also the broker's deduplication id, so a retry after an unknown outcome is dropped."""
     name: str
-    """Stable name of the event, kept for ever; see `det_contracts.codec`."""
+    """Stable name of the event, never reused; see `det_contracts.codec`."""
     version: int
-    """Version of `data`'s shape, from 1."""
+    """Version of the shape of `data`, starting at 1."""
     actor: str
-    """Who states it: a service, `worker:<id>`, `trial:<id>` or `user:<name>`."""
+    """Author of the event: a service, `worker:<id>`, `trial:<id>` or `user:<name>`."""
     at: float
-    """When, by the clock of the service that wrote it into the log: seconds since the epoch, UTC."""
+    """Time in seconds since the epoch (UTC), by the clock of the service that wrote it to the log."""
     cause: str
-    """Id of the event or command that led to it; empty when nothing did."""
+    """Id of the event or command that caused it; empty if there is none."""
     data: msgspec.Raw
     witness: int = 0
-    """Position in WITNESS of a fact that the intake admitted; 0 for what a service decided."""
+    """Position in WITNESS of a fact admitted by the intake; 0 for a service's decision."""
     stated_at: float = 0.0
-    """When it was stated, by the clock of the script or worker that did; 0 where that is `at`."""
+    """When a script or worker stated it, by its own clock; 0 if that equals `at`."""
 
 
 class Recorded(msgspec.Struct, frozen=True):
     """An event read back from the log."""
 
     position: int
-    """Place in its stream, from 1; the envelope cannot know it."""
+    """Position in its stream, starting at 1. The envelope cannot contain it."""
     event: Any
-    """The event's record, brought up to its newest version; `Unknown` when this code has no such event."""
+    """The event's record in its newest version; `Unknown` if this code does not know the event."""
     id: str
     actor: str
     at: float
@@ -46,11 +46,14 @@ class Recorded(msgspec.Struct, frozen=True):
 
 
 class Unknown(msgspec.Struct, frozen=True):
-    """What cannot be folded here: an event of a newer version, or a message that is none. Never fatal."""
+    """A message that cannot be folded here: an event of a newer version, or an invalid message.
+
+    Never fatal.
+    """
 
     name: str
-    """Of the event, or what is wrong with the message."""
+    """Name of the event, or what is wrong with the message."""
     version: int
-    """Of the event; 0 for what nobody can read."""
+    """Version of the event; 0 for an unreadable message."""
     subject: str = ""
-    """Where a message lies that nobody can read."""
+    """Subject of an unreadable message."""

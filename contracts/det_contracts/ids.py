@@ -1,7 +1,7 @@
-"""How things are named across the platform.
+"""Identifiers used across the platform.
 
-Experiments and trials carry small increasing integers, given out by the searcher. A *task* is
-what may run (`<experiment>.<request id>` for a trial), an *allocation* one run of it (`<task>.<run>`).
+Experiments and trials have small increasing integers, assigned by the searcher. A *task* is something that
+can run (`<experiment>.<request id>` for a trial); an *allocation* is one run of it (`<task>.<run>`).
 """
 
 from __future__ import annotations
@@ -11,27 +11,30 @@ import re
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+")
 TASK_PORTS = range(10000, 30000)
-"""From these, workers give each allocation some to listen on."""
+"""The range from which workers assign each allocation its ports to listen on."""
 WORKER_ID_RULE = "letters, digits, '-' and '_', at most 64 of them"
 
 
 def trial_task_id(experiment_id: int, request_id: str) -> str:
-    """The task of a trial; stays the same over all its runs."""
+    """Return the task id of a trial. It is the same for all its runs."""
     return f"{experiment_id}.{request_id}"
 
 
 def deletion_task_id(experiment_id: int, number: int) -> str:
-    """The task that deletes checkpoints of an experiment; `number` counts them per experiment from 1."""
+    """Return the id of a task that deletes an experiment's checkpoints.
+
+    `number` counts per experiment from 1.
+    """
     return f"{experiment_id}.gc-{number}"
 
 
 def allocation_id(task_id: str, run: int) -> str:
-    """One run of a task; `run` counts from 1."""
+    """Return the id of one run of a task; `run` counts from 1."""
     return f"{task_id}.{run}"
 
 
 def task_of(allocation: str) -> str:
-    """The task that an allocation is a run of."""
+    """Return the task of an allocation."""
     task, dot, _ = allocation.rpartition(".")
     if not dot:
         raise ValueError(f"'{allocation}' is not an allocation id: expected <task id>.<run>")
@@ -39,25 +42,25 @@ def task_of(allocation: str) -> str:
 
 
 def container_id(allocation: str, worker_id: str) -> str:
-    """What stands for a container: an allocation's share of one worker. 32 hexadecimal digits."""
+    """Return the container id of an allocation's share of one worker: 32 hexadecimal digits."""
     return hashlib.sha256(f"{allocation}@{worker_id}".encode()).hexdigest()[:32]
 
 
 def job_id(owner: int) -> str:
-    """The unit of the job queue: one per experiment, and one per task that belongs to none.
+    """Return the id in the job queue: one job per experiment, and one per task without an experiment.
 
-    `owner` is the experiment's id, or what `owner_of_task` gives.
+    `owner` is the experiment's id, or the result of `owner_of_task`.
     """
     return f"experiment-{owner}" if owner > 0 else f"task-{-owner}"
 
 
 def owner_of_task(number: int) -> int:
-    """What stands for an experiment's id where a task has a job of its own; `number` counts from 1."""
+    """Return the substitute for an experiment id, for a task with its own job. `number` counts from 1."""
     return -number
 
 
 def owner_of_job(job: str) -> int | None:
-    """The `owner` of a job's id; None for what is no such id."""
+    """Return the `owner` of a job id, or None if it is not a job id."""
     kind, _, number = job.partition("-")
     if kind not in ("experiment", "task") or not number.isdecimal():
         return None
@@ -65,5 +68,5 @@ def owner_of_job(job: str) -> int | None:
 
 
 def is_token(text: str) -> bool:
-    """Whether `text` may stand as one token of a subject, and so as a worker id."""
+    """Whether `text` is valid as one token of a subject, and therefore as a worker id."""
     return len(text) <= 64 and _TOKEN.fullmatch(text) is not None

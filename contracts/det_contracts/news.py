@@ -1,7 +1,7 @@
-"""What the script of a trial asks the owners of facts, and what they answer.
+"""Requests from a trial's script to the owners of facts, and the replies.
 
-A script asks what is new, and waits. An answer holds the whole present state, so what was missed is in the
-next one. Each owner is asked in the script's own name: `ask.trial.<id>.<owner>.<question>`.
+A script asks for news and waits (long polling). A reply contains the complete current state, so anything
+missed is in the next one. Each owner is asked in the trial's own name: `ask.trial.<id>.<owner>.<question>`.
 """
 
 from __future__ import annotations
@@ -9,49 +9,49 @@ from __future__ import annotations
 import msgspec
 
 WAIT_S = 20.0
-"""A request that nothing comes of is answered after so long at the most, with no value."""
+"""A request without news is answered after at most this time, without a value."""
 LONGEST_LIST = 1000
-"""Of the identifiers in one question."""
+"""Maximum number of ids in one question."""
 
 
 class Operations(msgspec.Struct, frozen=True):
-    """From the searcher: what a trial is to do."""
+    """From the searcher: the operations of a trial."""
 
     seq: int = 0
-    """Number of its newest operation; 0 before there is one."""
+    """Number of its latest operation; 0 before the first."""
     length: int = 0
     idled: int = 0
     """The last operation that was answered with "nothing for now"."""
     over: bool = False
-    """Another run of the trial has begun: nothing of what this one says counts any more."""
+    """Another run of the trial has started: nothing that this run reports counts any more."""
 
 
 class Leave(msgspec.Struct, frozen=True):
-    """From the scheduler: whether a run is asked to save and leave."""
+    """From the scheduler: whether a run is asked to save and exit."""
 
     leave: bool = False
 
 
 class Refusals(msgspec.Struct, frozen=True):
-    """From metrics: reports of a run that were not accepted, the newest few."""
+    """From metrics: the latest reports of a run that were not accepted."""
 
     newest: int = 0
-    """Number of the last one."""
+    """Number of the latest refusal."""
     reasons: tuple[str, ...] = ()
-    """Of those behind the one that was seen."""
+    """Reasons of the refusals after the one last seen."""
 
 
 class AskOperations(msgspec.Struct, frozen=True, tag="news"):
-    """To the searcher: anything that was not seen, as soon as there is."""
+    """To the searcher: reply as soon as there is news since `seen`."""
 
     run: int
     seen: Operations | None = None
-    """None to be answered at once, whatever there is."""
+    """None for an immediate reply with the current state."""
     wait_s: float = WAIT_S
 
 
 class AskLeave(msgspec.Struct, frozen=True, tag="news"):
-    """To the scheduler: likewise."""
+    """To the scheduler: reply as soon as there is news since `seen`."""
 
     allocation_id: str
     seen: Leave | None = None
@@ -59,7 +59,7 @@ class AskLeave(msgspec.Struct, frozen=True, tag="news"):
 
 
 class AskRefusals(msgspec.Struct, frozen=True, tag="news"):
-    """To metrics: likewise."""
+    """To metrics: reply as soon as there is news since `seen`."""
 
     run: int
     seen: Refusals | None = None
@@ -73,19 +73,18 @@ class AskBest(msgspec.Struct, frozen=True, tag="best_validation"):
 
 
 class AskMetadata(msgspec.Struct, frozen=True, tag="checkpoint_metadata"):
-    """To the searcher: what the registry holds as metadata of a checkpoint of the trial's experiment, or
-    null.
+    """To the searcher: the registry's metadata of a checkpoint of the trial's experiment, or null.
 
-    Also of one that it starts from, whosever that is.
+    Also for the checkpoint that the trial starts from, whichever experiment it belongs to.
     """
 
     uuid: str
 
 
 class AskStorage(msgspec.Struct, frozen=True, tag="storage"):
-    """To checkpoints: why no checkpoint of so many bytes may be stored now, in words; null where one may.
+    """To checkpoints: why no checkpoint of this size may be stored now, as text; null if it may be stored.
 
-    With 0, where the size is not known yet: whether a quota is used up.
+    Size 0 means that the size is not known yet, and asks whether a quota is exhausted.
     """
 
     size_bytes: int
@@ -101,4 +100,4 @@ class Holder(msgspec.Struct, frozen=True):
 
 
 class AskHolder(msgspec.Struct, frozen=True, tag="holder"):
-    """To the scheduler, of a worker: who has its id; null for nobody so far."""
+    """To the scheduler, from a worker: who holds its id; null if nobody has yet."""

@@ -1,7 +1,7 @@
-"""What a worker is told: all that it is to do, in one message, of which the newest is kept.
+"""Orders to a worker: everything it should do, in one message, of which only the latest is kept.
 
-Written by the scheduler, behind its fold. What a worker missed is in the next message, and what it hears
-again changes nothing.
+The scheduler writes them from its folded state. Anything a worker missed is contained in the next message,
+and receiving a message twice has no effect.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from det_contracts.events.gateway import AgentUser
 from det_contracts.events.scheduler import AllocationAssigned
 
 NEW = 2**53
-"""Of a worker that was never told anything: nothing that was assigned before is its own."""
+"""Position for a worker without orders so far: no earlier assignment concerns it."""
 
 
 class TrialFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run of a trial needs to know of it."""
+    """Information about a trial that a run needs."""
 
     trial_id: int
     experiment_id: int
@@ -28,7 +28,7 @@ class TrialFacts(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     hparams: dict[str, Any]
     steps_completed: int
-    """Of the checkpoint that it starts from."""
+    """Steps of the checkpoint it starts from."""
 
 
 class Gang(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ class Gang(msgspec.Struct, frozen=True):
 
 
 class Briefing(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything about a run that does not depend on the host: nothing else need be read for a start."""
+    """Everything about a run that does not depend on the host. Starting it requires no other information."""
 
     assigned: AllocationAssigned
     user: str
@@ -50,41 +50,50 @@ class Briefing(msgspec.Struct, frozen=True, kw_only=True):
     trial: TrialFacts | None = None
     deletion: DeletionRequested | None = None
     token: str = ""
-    """By which the run uses the REST API in the name of its owner; empty where runs cannot."""
+    """The run's credential for the REST API, on behalf of its owner; empty if runs get none."""
     agent_user: AgentUser | None = None
-    """Whose processes they are on the host, where its worker may choose."""
+    """The host user that owns its processes, if the worker can choose."""
     trace: str = ""
-    """The span of the assignment, where somebody follows it."""
+    """Trace span of the assignment, if it is being traced."""
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """One allocation that has a part on the worker which is not over."""
+    """An allocation with an unfinished part on the worker."""
 
     allocation_id: str
     position: int
-    """Of the assignment in CONTROL."""
+    """Position of the assignment in CONTROL."""
     end: str = ""
-    """Why what runs of it must end at once; empty when it need not."""
+    """Why its processes must end immediately; empty if they need not."""
     lost: bool = False
-    """The worker was given up for lost, or had lost it: who does not hold it knows nothing of its end."""
+    """Whether the worker was, or had been, declared lost.
+
+    If it does not hold the part, it cannot report its end.
+    """
     briefing: Briefing | None = None
-    """Until it is known to have started there: from then on the worker has it on its disk."""
+    """Included until the part is known to have started there; from then on the worker has it on disk."""
     problem: str = ""
     """Why it cannot be told what to run."""
 
 
 class WorkerOrders(msgspec.Struct, frozen=True, kw_only=True):
-    """All that one worker is to do. What it runs and is not told of here is over: it ends that."""
+    """Everything that one worker should do.
+
+    It must end any allocation that it runs but that is not listed.
+    """
 
     worker_id: str
     position: int
-    """Of CONTROL: nothing that was assigned up to there is missing."""
+    """Position in CONTROL; all assignments up to there are included."""
     session: str
-    """The newest that the scheduler knows of; it says which of its words the worker is answered."""
+    """The latest session known to the scheduler.
+
+    It tells which of the worker's registrations this answers.
+    """
     presence: Literal["here", "lost", "left"]
     host: str = ""
-    """Where that one is."""
+    """Host of that session."""
     address: str = ""
     refused: str = ""
-    """The newest session that was refused, as another worker of this id is here."""
+    """The latest session that was refused, because another worker with this id is present."""
     allocations: tuple[Standing, ...]

@@ -1,6 +1,7 @@
-"""How a task knows that a request comes through the gateway: by a key that only these two can work out.
+"""The key by which a task recognizes requests from the gateway. Only these two can compute it.
 
-A notebook or a shell listens on a port of its worker. Whoever else reaches that port has no key.
+A notebook or a shell listens on a port of its worker. Other clients can reach that port, but do not have the
+key.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ import hmac
 
 HEADER = "authorization"
 SCHEME = "token"
-"""The way that Jupyter's servers expect; a shell's own server expects the same."""
+"""The scheme that Jupyter's servers expect; a shell's server uses it too."""
 
 
 def page_key(task_token: str) -> str:
-    """The key of one run, from its token, which the gateway can issue and the task was given.
+    """Return the key of a run, computed from its token, which the gateway issues and the task receives.
 
     >>> page_key("task.a.b") == page_key("task.a.b")
     True
@@ -23,5 +24,5 @@ def page_key(task_token: str) -> str:
 
 
 def credential(task_token: str) -> str:
-    """The value of the header `HEADER` of every request that the gateway passes on."""
+    """Return the value of the header `HEADER` that the gateway adds to each forwarded request."""
     return f"{SCHEME} {page_key(task_token)}"

@@ -1,4 +1,4 @@
-"""What a part answers when it cannot do what it was asked."""
+"""Replies of a service that cannot do what was requested."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Code = Literal[
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """A refusal that a person can act on: what happened, to which id or field, what to do."""
+    """A refusal that a user can act on: what happened, to which id or field, and what to do."""
 
     code: Code
     message: str
 
 
 class Refused(Exception):
-    """A command or query was refused; nothing was changed by it."""
+    """A command or query was refused and changed nothing."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.message)
@@ -37,20 +37,20 @@ class Refused(Exception):
 
 
 def invalid(message: str) -> Refused:
-    """The request itself is wrong."""
+    """The request itself is invalid."""
     return Refused(Problem("invalid_argument", message))
 
 
 def not_found(kind: str, key: object) -> Refused:
-    """There is no such thing."""
+    """The object does not exist."""
     return Refused(Problem("not_found", f"{kind} '{key}' not found"))
 
 
 def precondition(message: str) -> Refused:
-    """The request is sound, the present state does not allow it."""
+    """The request is valid, but the current state does not allow it."""
     return Refused(Problem("failed_precondition", message))
 
 
 def unavailable(message: str) -> Refused:
-    """The part that would decide cannot be reached just now."""
+    """The deciding service cannot be reached at the moment."""
     return Refused(Problem("unavailable", message))

@@ -1,4 +1,4 @@
-"""What the provisioner tells the scheduler about the workers that pools asked for."""
+"""Reports from the provisioner to the scheduler about workers requested by pools."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from det_contracts.events.scheduler import Phase
 
 
 class SeenWorker(msgspec.Struct, frozen=True, kw_only=True):
-    """What the engine of a pool says of one worker that was asked for."""
+    """An engine's report about one requested worker."""
 
     worker_id: str
     phase: Phase
     detail: str = ""
     ends_at: float = 0.0
-    """When its host will be taken away, in seconds since the epoch; 0: no such time is known."""
+    """When its host will be taken away, in seconds since the epoch; 0 if unknown."""
 
 
 class ReportWorkers(msgspec.Struct, frozen=True, kw_only=True, tag="report_workers"):
-    """To the scheduler, from the provisioner: how the engine of a pool is, and what it says of workers."""
+    """To the scheduler, from the provisioner: the state of a pool's engine, and its report about workers."""
 
     pool: str
     problem: str = ""
-    """Why the engine could not be asked; empty: it answered."""
+    """Why the engine could not be queried; empty if it answered."""
     workers: tuple[SeenWorker, ...] = ()
     user: str = "provisioner"

@@ -1,4 +1,4 @@
-"""What can be read from an owner. Each docstring says what `value` of the answer holds."""
+"""Queries to owners. Each docstring describes the `value` of the answer."""
 
 from __future__ import annotations
 
@@ -11,32 +11,33 @@ from det_contracts.commands import ChangeJob
 
 
 class SearchProgress(msgspec.Struct, frozen=True, tag="search_progress"):
-    """To the searcher: `{experiment id as text: 0..1}` for the experiments asked about that exist."""
+    """To the searcher: `{experiment id as text: 0..1}` for those of the given experiments that exist."""
 
     experiment_ids: list[int]
 
 
 class SearchState(msgspec.Struct, frozen=True, tag="search_state"):
-    """To the searcher: the whole folded state of one experiment and its trials, as JSON."""
+    """To the searcher: the complete folded state of one experiment and its trials, as JSON."""
 
     experiment_id: int
 
 
 class PreviewSearch(msgspec.Struct, frozen=True, tag="preview_search"):
-    """To the searcher: what a search would do, played without training.
+    """To the searcher: what a search would do, simulated without training.
 
-    `config` is completed. Rows `{lengths: [what trials are asked to train to, in order], trials: how many}`.
+    `config` is completed. Rows `{lengths: [training lengths requested of the trials, in order], trials:
+    count}`.
     """
 
     config: dict[str, Any]
 
 
 class SearchRungs(msgspec.Struct, frozen=True, tag="search_rungs"):
-    """To the searcher: `{brackets: [[rung, ...], ...]}`, lowest rung first; no bracket for other searches.
+    """To the searcher: `{brackets: [[rung, ...], ...]}`, lowest rung first; no brackets for other searches.
 
-    A rung is `{length, waiting, count, entries: [[trial id, metric or None, verdict], ...]}`: trials on their
-    way to it, all entries, the best of them, best first. Verdicts: promoted, stopped, waits, top, and left
-    for a trial that gave up.
+    A rung is `{length, waiting, count, entries: [[trial id, metric or None, verdict], ...]}`: the number of
+    trials on their way to it, the total number of entries, and the best entries, best first. Verdicts:
+    promoted, stopped, waits, top, and left for a trial that gave up.
     """
 
     experiment_id: int
@@ -49,7 +50,7 @@ class SearcherEvents(msgspec.Struct, frozen=True, tag="searcher_events"):
 
 
 class Waiting(msgspec.Struct, frozen=True, tag="waiting"):
-    """To the scheduler: `{allocation id: one sentence why it waits}`."""
+    """To the scheduler: `{allocation id: a sentence that says why it waits}`."""
 
     experiment_id: int | None = None
 
@@ -58,17 +59,17 @@ class Jobs(msgspec.Struct, frozen=True, tag="jobs"):
     """To the scheduler: the queue of one pool, or of all, in order.
 
     Rows `{job_id, experiment_id, pool, state, priority, weight, max_slots, position, submitted_at,
-    slots_requested, slots_allocated, jobs_ahead, waits_for}`; `waits_for` is a sentence, or empty.
+    slots_requested, slots_allocated, jobs_ahead, waits_for}`; `waits_for` is a sentence or empty.
     """
 
     pool: str | None = None
 
 
 class PreviewChange(msgspec.Struct, frozen=True, tag="preview_change"):
-    """To the scheduler: what a change of a job would lead to, without making it.
+    """To the scheduler: the effect of changing a job, without changing it.
 
-    `{order, starts, leave}`: owners of jobs in the queue's new order, those that would get slots at once
-    and those that would be asked to leave, where that is not so already. Refused as the change would be.
+    `{order, starts, leave}`: owners of jobs in the queue's new order; those that would newly get slots
+    immediately; and those that would newly be preempted. Refused if the change itself would be.
     """
 
     change: ChangeJob
@@ -78,25 +79,25 @@ class Pools(msgspec.Struct, frozen=True, tag="pools"):
     """To the scheduler: rows `{name, description, settings, workers, slots, slots_used, aux_used, jobs,
     growth}`.
 
-    `growth` says in a sentence how a pool that gets workers by itself stands, if there is something to say.
+    `growth` describes the state of a pool with a provider in a sentence, if there is anything to report.
     """
 
 
 class Provisioning(msgspec.Struct, frozen=True, tag="provisioning"):
     """To the scheduler: a row `{pool, newest, problem, workers}` for each pool that has a provider.
 
-    `newest` is the number of the worker that was asked for last. `workers` has those that were asked for and
-    are not dismissed: `{id, number, phase, detail, ends_at, released}`, the last one why it is given back.
+    `newest` is the number of the worker requested last. `workers` lists the requested workers that are not
+    dismissed: `{id, number, phase, detail, ends_at, released}`; `released` says why a worker is given back.
     """
 
     pool: str | None = None
-    """Only of this pool."""
+    """Limits the answer to this pool."""
 
 
 class Fits(msgspec.Struct, frozen=True, kw_only=True, tag="fits"):
-    """To the scheduler: empty text when the pool could ever place such a request, else what would fit.
+    """To the scheduler: empty text if the pool could ever place such a request, else what would fit.
 
-    A pool without a worker refuses nothing; an unknown pool is a problem (not_found).
+    A pool without workers refuses nothing. An unknown pool is a problem (not_found).
     """
 
     pool: str
@@ -105,19 +106,19 @@ class Fits(msgspec.Struct, frozen=True, kw_only=True, tag="fits"):
 
 
 class ClusterState(msgspec.Struct, frozen=True, tag="cluster_state"):
-    """To the scheduler: its whole folded state, as JSON: workers, allocations, queue."""
+    """To the scheduler: its complete folded state, as JSON: workers, allocations, queue."""
 
 
 class JobsUsed(msgspec.Struct, frozen=True, tag="jobs_used"):
-    """To the scheduler: by holder of a quota `{slots, jobs}`: what counts for it at present."""
+    """To the scheduler: by quota holder `{slots, jobs}`: the current usage."""
 
 
 class StorageUsed(msgspec.Struct, frozen=True, tag="storage_used"):
-    """To checkpoints: by holder of a quota the bytes of checkpoints that count for it at present."""
+    """To checkpoints: by quota holder, the current usage in bytes of checkpoints."""
 
 
 class StorageRefusal(msgspec.Struct, frozen=True, tag="storage_refusal"):
-    """To checkpoints: `{reason: why the trial may not store a checkpoint of so many bytes now, or ""}`."""
+    """To checkpoints: `{reason: why the trial may not store a checkpoint of this size now, or ""}`."""
 
     trial_id: int
     size_bytes: int
@@ -141,32 +142,32 @@ class TrialStatistics(msgspec.Struct, frozen=True, kw_only=True, tag="trial_stat
 
 
 class Reports(msgspec.Struct, frozen=True, kw_only=True, tag="reports"):
-    """To metrics: `{rows: [...], more: whether the page was cut short of what there is}`.
+    """To metrics: `{rows: [...], more: whether further rows exist}`.
 
-    A row is `{id, trial_id, run, group, steps_completed, at, metrics, batch_metrics, archived}`, in order of
-    trial, run and steps; `after` is (trial, run, steps, id) of the last row of the page before.
+    A row is `{id, trial_id, run, group, steps_completed, at, metrics, batch_metrics, archived}`, ordered by
+    trial, run and steps. `after` is (trial, run, steps, id) of the last row of the previous page.
     """
 
     trial_ids: list[int]
     group: str | None = None
     profiled: bool = True
-    """Where no group is named: whether those that begin with `profile.` are among them."""
+    """Without a group: whether to include groups that start with `profile.`."""
     archived: bool = True
     after: tuple[int, int, int, int] | None = None
     limit: int = 1000
 
 
 class ReportWindow(msgspec.Struct, frozen=True, kw_only=True, tag="report_window"):
-    """To metrics: `{total, rows}`, a part of a trial's reports by place, without what was archived.
+    """To metrics: `{total, rows}`, a part of a trial's reports by index, without archived ones.
 
-    They are in order of steps, at the same steps validations last; rows as `Reports` has them, from place
-    `offset`, `limit` of them or as many as fit into an answer.
+    They are ordered by steps; at the same steps, validations come last. Rows are as in `Reports`, starting at
+    index `offset`: `limit` of them, or as many as fit into an answer.
     """
 
     trial_id: int
     group: str | None = None
     profiled: bool = True
-    """Where no group is named: whether those that begin with `profile.` are among them."""
+    """Without a group: whether to include groups that start with `profile.`."""
     offset: int = 0
     limit: int = 0
 
@@ -174,7 +175,7 @@ class ReportWindow(msgspec.Struct, frozen=True, kw_only=True, tag="report_window
 class ReportVerdict(msgspec.Struct, frozen=True, tag="report_verdict"):
     """To metrics, at that position of REPORTS: why the batch stored there was refused; empty if it was not.
 
-    Refusals are remembered for the newest few of a trial.
+    Only the latest few refusals of a trial are kept.
     """
 
     trial_id: int
@@ -182,12 +183,12 @@ class ReportVerdict(msgspec.Struct, frozen=True, tag="report_verdict"):
 
 
 class LogPage(msgspec.Struct, frozen=True, kw_only=True, tag="log_page"):
-    """To metrics: `{lines, more, cursor, number, through: position of LOGS it is true at}`.
+    """To metrics: `{lines, more, cursor, number, through: position of LOGS that the answer reflects}`.
 
-    A line is `{id, number, task_id, allocation_id, worker_id, at, level, rank, source, stdtype, text}`; ids
-    grow, numbers count the task's lines from 1. `more`: the page was cut short, because it is full or the
-    search took long; ask again with `after_id` = `cursor` then, even where no line was found. `number` is
-    that of the line at the cursor. A `regex` (RE2) goes before `text`.
+    A line is `{id, number, task_id, allocation_id, worker_id, at, level, rank, source, stdtype, text}`. Ids
+    are increasing; numbers count the task's lines from 1. With `more`, the page is incomplete because it is
+    full or the search took too long: ask again with `after_id` = `cursor`, even if no line was found.
+    `number` is the number of the line at the cursor. A `regex` (RE2) takes precedence over `text`.
     """
 
     task_id: str
@@ -222,9 +223,9 @@ class MetricNames(msgspec.Struct, frozen=True, tag="metric_names"):
 
 
 class ReportedSteps(msgspec.Struct, frozen=True, kw_only=True, tag="reported_steps"):
-    """To metrics: `{steps: [...], more}`, where any trial of an experiment reported a metric.
+    """To metrics: `{steps: [...], more}`: the steps at which any trial of an experiment reported a metric.
 
-    Growing, each once, those above `after`; what was archived is left out.
+    In increasing order without duplicates, above `after`. Archived reports are excluded.
     """
 
     experiment_id: int
@@ -236,9 +237,9 @@ class ReportedSteps(msgspec.Struct, frozen=True, kw_only=True, tag="reported_ste
 class Series(msgspec.Struct, frozen=True, kw_only=True, tag="series"):
     """To metrics: rows `{trial_id, group, points: [[steps, at, epoch or None, {name: value}], ...]}`.
 
-    Numbers only, NaN and infinities spelled as text; what was archived is left out. A series of more than
-    `limit` points is thinned: the extremes of equal stretches of steps stay, and so do both ends. With
-    `nearest`, of each series only the point stays that is nearest to so many steps.
+    Numbers only; NaN and infinities are strings. Archived reports are excluded. A series of more than `limit`
+    points is thinned: the extremes of equal ranges of steps and both ends are kept. With `nearest`, only the
+    point nearest to that number of steps is returned for each series.
     """
 
     trial_ids: list[int]
@@ -251,15 +252,15 @@ class Series(msgspec.Struct, frozen=True, kw_only=True, tag="series"):
 
 
 class Buckets(msgspec.Struct, frozen=True, kw_only=True, tag="buckets"):
-    """To metrics: curves cut to `width` buckets of neighbouring points, one row per trial, group and name.
+    """To metrics: curves divided into `width` buckets of neighboring points, one row per trial, group and
+    name.
 
-    `x` is `batches`, `epoch`, `time` (seconds since the epoch, UTC) or `metric:NAME`; `first` and `last`
-    bound it. Rows `{trial_id, group, name, count, non_finite, raw, monotone, x, batches, last, min, max,
-    mean, counts, gaps}`; the lists have one entry per bucket that is not empty, in order of steps. `x` and
-    `batches` are those of its last point; `last`, `min`, `max`, `mean` of its finite values, None without
-    any; `counts` are all of its values, `gaps` those that are not finite. `raw`: each bucket is a point, and
-    only `x`, `batches` and `last` are told. Not `monotone`: x goes back and forth. What was archived is left
-    out.
+    `x` is `batches`, `epoch`, `time` (seconds since the epoch, UTC) or `metric:NAME`, limited by `first` and
+    `last`. Rows `{trial_id, group, name, count, non_finite, raw, monotone, x, batches, last, min, max, mean,
+    counts, gaps}`; the lists have one entry per non-empty bucket, ordered by steps. `x` and `batches` belong
+    to a bucket's last point; `last`, `min`, `max`, `mean` describe its finite values, None if there are none;
+    `counts` is the number of all values, `gaps` of non-finite ones. `raw`: each bucket is one point, and only
+    `x`, `batches` and `last` are given. Not `monotone`: x also decreases. Archived reports are excluded.
     """
 
     trial_ids: list[int]
@@ -272,38 +273,38 @@ class Buckets(msgspec.Struct, frozen=True, kw_only=True, tag="buckets"):
 
 
 class ValidationHistory(msgspec.Struct, frozen=True, tag="validation_history"):
-    """To metrics: rows `{trial_id, at, metric}`, each better than all that the experiment had before it."""
+    """To metrics: rows `{trial_id, at, metric}`, each better than all earlier ones of the experiment."""
 
     experiment_id: int
     smaller_is_better: bool
 
 
 class LogFields(msgspec.Struct, frozen=True, tag="log_fields"):
-    """To metrics: what the lines of a task differ in, how many they are, and where they tell of a failure.
+    """To metrics: the distinct fields of a task's log lines, their number, and the places of failures.
 
     `{places: [[allocation id, worker id], ...], ranks, stdtypes, sources, levels: {level or "": lines},
-    lines, last_number, last_line, first_error, failing_line, marks: [[part, errors, warnings], ...]}`; lists
-    are sorted, a rank may be None. Ids of lines or None are the last line, the first error of all, and the
-    last error of the lowest rank in the newest run that had any. `marks` are of the parts of the log that
-    have any, of 240 of equal length.
+    lines, last_number, last_line, first_error, failing_line, marks: [[part, errors, warnings], ...]}`. Lists
+    are sorted; a rank may be None. The line ids, or None, are: the last line, the first error, and the last
+    error of the lowest rank in the newest run that had any. `marks` divides the log into 240 equal parts and
+    lists those with errors or warnings.
     """
 
     task_id: str
 
 
 class LogCause(msgspec.Struct, frozen=True, tag="log_cause"):
-    """To metrics: who failed first in the newest run of a task that had an error; None where none had.
+    """To metrics: what failed first in the newest run of a task that had an error; None if none had.
 
     `{allocation_id, rank, worker_id, last_at, failed_at, line, ranks: [{rank, worker_id, last_at, failed_at,
-    line}, ...]}`. Of each rank: when it told its last line, and time and id of the first of the errors that
-    it ended with, None where it ended with none. The rank itself may be None.
+    line}, ...]}`. For each rank: the time of its last line, and time and id of the first of the errors that
+    it ended with, None if it ended without an error. The rank itself may be None.
     """
 
     task_id: str
 
 
 class PreviewRetention(msgspec.Struct, frozen=True, kw_only=True, tag="preview_retention"):
-    """To checkpoints: uuids of what would go if an experiment kept that many, were it over now."""
+    """To checkpoints: uuids that would be deleted if an experiment kept this many and ended now."""
 
     experiment_id: int
     experiment_best: int
@@ -315,7 +316,7 @@ class Checkpoints(msgspec.Struct, frozen=True, kw_only=True, tag="checkpoints"):
     """To checkpoints: rows of the registry, newest last.
 
     `{uuid, trial_id, experiment_id, task_id, allocation_id, at, state, resources, metadata, steps_completed,
-    metric, size_bytes, reason}`; the filters that are given apply together.
+    metric, size_bytes, reason}`. Given filters are combined.
     """
 
     experiment_id: int | None = None
@@ -326,12 +327,12 @@ class Checkpoints(msgspec.Struct, frozen=True, kw_only=True, tag="checkpoints"):
 class Webhooks(msgspec.Struct, frozen=True, tag="webhooks"):
     """To webhooks: rows `{webhook_id, kind, host, url, signing_key, triggers: [{id, state}], user, waiting}`.
 
-    By id; `waiting` counts the deliveries that are still to be made.
+    Sorted by id; `waiting` is the number of pending deliveries.
     """
 
 
 class Deliveries(msgspec.Struct, frozen=True, kw_only=True, tag="deliveries"):
-    """To webhooks: `{rows, total}` of the deliveries of one webhook that are remembered, newest first.
+    """To webhooks: `{rows, total}` of the stored deliveries of one webhook, newest first.
 
     A row is `{delivery_id, occasion, experiment, happened_at, state, next_at, attempts: [{attempt, at,
     status, problem, took_s}], reason}`.
@@ -380,9 +381,9 @@ OWNER_OF: dict[type, str] = {
 
 
 class Ask(msgspec.Struct, frozen=True):
-    """A question on the wire: answered once the owner has read `stream` up to `min_position`.
+    """A query message. It is answered once the owner has read `stream` up to `min_position`.
 
-    What is answered from tables can wait for CONTROL only.
+    Answers from tables can wait only for CONTROL.
     """
 
     body: msgspec.Raw

@@ -1,4 +1,4 @@
-"""What flows through REPORTS and LOGS: metric reports in columns, log lines in batches."""
+"""Messages in REPORTS and LOGS: metric reports in columns, log lines in batches."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from det_contracts import subjects
 from det_contracts.limits import is_name
 
 PROFILED = "profile."
-"""Begins the names of groups whose steps are not those of the training: a worker's samples count seconds."""
+"""Prefix of groups whose steps are not training steps; a worker's samples count seconds, for example."""
 MOST_NAMES = 100_000
-"""Metrics of one report; what has more is an array, and belongs into a file."""
+"""Maximum number of metrics in one report. Larger data is an array and belongs in a file."""
 LINES_OF_BATCH = 4096
-"""Log lines of one message: their ids are its position times this, plus the place within it."""
+"""Maximum number of log lines in a message. Line ids are its position times this, plus the index in it."""
 KEPT_NAMES = 10_000
-"""Metric names of a group of a trial that are kept: all are read and written whenever one has a value."""
+"""Metric names stored per group of a trial. All are read and written whenever one has a value."""
 KEPT_NAMES_OF_TRIAL = 30_000
-"""Of all groups of a trial together: each name costs its own column, however little is reported under it."""
+"""Metric names stored for all groups of a trial together. Each name costs a column, even if rarely used."""
 
 KEPT_GROUPS = 500
-"""Groups of a trial that are kept: what each was reported at is remembered for as long as the trial lives."""
+"""Groups stored per trial. Their latest steps are kept for the lifetime of the trial."""
 KEPT_ALWAYS = frozenset({"training", "validation", "profile.process"})
-"""Groups that have room whatever others there are: what the search and the worker report under."""
+"""Groups that are always stored, because the search and the worker depend on them."""
 
 
 def is_training(group: str) -> bool:
-    """Whether the steps of a group's reports are steps of the training.
+    """Whether the steps of a group's reports are training steps.
 
     >>> is_training("validation"), is_training("profile.process")
     (True, False)
@@ -39,66 +39,70 @@ class Series(msgspec.Struct, frozen=True):
     """Consecutive reports of one group with the same metric names, in the order they were made."""
 
     group: str
-    """`training`, `validation` or a name of the user's."""
+    """`training`, `validation` or a custom name."""
     steps: list[int]
     at: list[float]
     """Seconds since the epoch, UTC, by the script's clock."""
     columns: dict[str, list[Any]]
-    """Metric name to one JSON value per step; NaN and infinities as the strings NaN, Infinity, -Infinity."""
+    """Metric name to one JSON value per step. NaN and infinities are the strings NaN, Infinity, -Infinity."""
     batch_metrics: list[Any] = []
-    """Per step the list of per-batch metrics or None; empty when no report had any."""
+    """Per step, the list of per-batch metrics or None; empty if no report had any."""
 
 
 class ReportBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """Reports of one run of a trial. Metrics takes the first one for (trial, run, sender, number)."""
+    """Reports of one run of a trial. Metrics accepts the first one for (trial, run, sender, number)."""
 
     trial_id: int
     experiment_id: int
     run: int
     number: int
-    """Counts the batches of a sender from 1; 0: not counted, a repeat is known by its values alone."""
+    """Counts the sender's batches from 1. With 0, repetitions are detected only by their values."""
     searcher_metric: str
-    """Name of the metric that the search looks at."""
+    """Name of the searcher metric."""
     smaller_is_better: bool
     series: list[Series]
     sender: str = ""
-    """Whose batches are counted, in 64 characters: one process of a run may report after the other."""
+    """Who counts the batches, up to 64 characters. Processes of a run may report one after another."""
 
 
 class LogLine(msgspec.Struct, frozen=True, array_like=True):
-    """One line that a task wrote."""
+    """A line written by a task."""
 
     at: float
-    """When it was read; seconds since the epoch, UTC."""
+    """When it was read, in seconds since the epoch (UTC)."""
     stdtype: str
     """`stdout` or `stderr`."""
     level: str | None
     rank: int | None
     text: str
-    """Without the prefix that rank and level were parsed from, and without the line end."""
+    """Without the prefix that rank and level were parsed from, and without the line ending."""
 
 
 class LogBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """Lines of one allocation on one worker. Metrics takes each (allocation, worker, source, offset) once."""
+    """Lines of one allocation on one worker.
+
+    Metrics accepts each (allocation, worker, source, offset) once.
+    """
 
     task_id: str
     allocation_id: str
     worker_id: str
     source: str
-    """`task` for the script's output, `agent` for lines that the worker adds."""
+    """`task` for the script's output, `agent` for lines added by the worker."""
     offset: int
-    """Where the batch begins in the worker's spool of that source; grows from batch to batch.
-    -1: in no spool, and taken whenever it comes."""
+    """Start of the batch in the worker's spool of that source; increases from batch to batch.
+    -1: not in a spool; always accepted.
+    """
     lines: list[LogLine]
 
 
 def report_id(trial_id: int, run: int, number: int, sender: str = "") -> str:
-    """De-duplication id of a report batch."""
+    """Return the deduplication id of a report batch."""
     return f"report-{trial_id}-{run}-{number}" + (f"-{sender}" if sender else "")
 
 
 def log_id(allocation_id: str, worker_id: str, source: str, offset: int) -> str:
-    """De-duplication id of a log batch."""
+    """Return the deduplication id of a log batch."""
     return f"log-{allocation_id}-{worker_id}-{source}-{offset}"
 
 
@@ -106,13 +110,13 @@ _log_batches = msgspec.json.Decoder(LogBatch)
 
 
 def log_batch(subject: str, body: bytes) -> LogBatch | None:
-    """The lines of a message of LOGS; None for what cannot be read, or is not what its subject says.
+    """Decode a message of LOGS. Returns None if it is unreadable or does not match its subject.
 
-    Whoever reads LOGS passes over the same messages: one that is damaged ends nobody's reading.
+    All readers of LOGS skip the same messages, and a damaged one stops no reader.
 
     Args:
-        subject: Where the message lies.
-        body: What it holds.
+        subject: Subject of the message.
+        body: Content of the message.
 
     >>> log_batch("logs.1", b"{") is None
     True
@@ -126,11 +130,11 @@ def log_batch(subject: str, body: bytes) -> LogBatch | None:
 
 
 def is_sound(subject: str, names: tuple[str, ...], lines: int) -> bool:
-    """Whether a message of LOGS is its subject's, and can be known by its names.
+    """Whether a message of LOGS matches its subject and has valid identifiers.
 
     Args:
-        subject: Where it lies.
-        names: Of its task, allocation, worker and source, in this order.
-        lines: How many it holds.
+        subject: Subject of the message.
+        names: Its task, allocation, worker and source, in this order.
+        lines: Number of lines in it.
     """
     return lines <= LINES_OF_BATCH and subject == subjects.logs(names[0]) and all(map(is_name, names))

@@ -1,7 +1,8 @@
-"""Where the platform itself may read and delete: rules on names and on paths that are resolved already.
+"""Where the platform itself may read and delete: rules for names and for paths that are already resolved.
 
-What a script does in its own name is not meant. The platform's own processes can open more than the people
-who tell them where a checkpoint lies, so what people tell is compared with the storage roots of the settings.
+They do not apply to what a script does with its own rights. The platform's processes can access more than the
+users who tell them where a checkpoint is, so user-supplied paths are checked against the configured storage
+roots.
 """
 
 from __future__ import annotations
@@ -16,18 +17,18 @@ SETTING = "STEADFAST_STORAGE_ROOTS"
 
 
 class OutOfReach(ValueError):
-    """The platform does not touch this; the text names it, and what to do."""
+    """The platform must not touch this. The text names it and says what to do."""
 
 
 class Roots(msgspec.Struct, frozen=True):
-    """Directories that the platform may use, and what lies in them that it may not."""
+    """Directories that the platform may use, and excluded directories within them."""
 
     roots: tuple[str, ...] = ()
     private: tuple[str, ...] = ()
-    """The platform's own: keys, databases, the log. The innermost that holds a path decides about it."""
+    """The platform's own: keys, databases, the log. The innermost directory that contains a path decides."""
 
     def check(self, path: str) -> str:
-        """The path, absolute and resolved, if the platform may use what lies there; raises `OutOfReach`."""
+        """Return an absolute, resolved path if the platform may use it. Raises `OutOfReach`."""
         holding = [root for root in (*self.roots, *self.private) if holds(root, path)]
         innermost = max(holding, key=len, default="")
         if innermost in self.private:
@@ -41,7 +42,7 @@ class Roots(msgspec.Struct, frozen=True):
         return path
 
     def check_tree(self, path: str) -> str:
-        """The same, for what is read or deleted with all that is in it."""
+        """The same, for a path that is read or deleted recursively."""
         self.check(path)
         inner = next((root for root in (*self.roots, *self.private) if holds(path, root)), None)
         if inner is not None:
@@ -50,15 +51,15 @@ class Roots(msgspec.Struct, frozen=True):
 
 
 def holds(folder: str, path: str) -> bool:
-    """Whether a path is a folder or lies in it; both are absolute and resolved."""
+    """Whether a path equals a directory or is inside it. Both must be absolute and resolved."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def checkpoint_id(text: str) -> str:
-    """The id of a checkpoint, where it becomes a part of a path; raises `OutOfReach`.
+    """Return a checkpoint id that is safe as part of a path. Raises `OutOfReach`.
 
-    No folder of anything but a checkpoint is called after a UUID: whatever else a configuration names as its
-    storage, nothing in it can be taken for a checkpoint.
+    Only directories of checkpoints are named with a UUID. So whatever location a configuration names as its
+    storage, nothing else in it can be mistaken for a checkpoint.
     """
     if not _UUID.fullmatch(text):
         raise OutOfReach(f"checkpoint '{text[:80]}' is not called after a UUID: its files are not touched")
@@ -66,7 +67,7 @@ def checkpoint_id(text: str) -> str:
 
 
 def name_inside(name: str) -> str:
-    """A name of a file or, with a slash at its end, a directory in a checkpoint; raises `OutOfReach`."""
+    """Return a file name in a checkpoint, or a directory name ending in a slash. Raises `OutOfReach`."""
     parts = name.removesuffix("/").split("/")
     if "\0" in name or any(part in ("", ".", "..") for part in parts):
         raise OutOfReach(f"{name[:80]!r} does not lie in its checkpoint")
@@ -74,5 +75,5 @@ def name_inside(name: str) -> str:
 
 
 def split(text: str, separator: str = ":") -> Sequence[str]:
-    """Several paths as one setting has them."""
+    """Split a setting into several paths."""
     return [part for part in text.split(separator) if part]

@@ -1,6 +1,6 @@
-"""CSV as all parts of the platform write it: no cell is a formula to the program that opens the file.
+"""CSV output for all parts of the platform. No cell is interpreted as a formula by spreadsheet programs.
 
-The web UI has the same rule in `webui/src/parts/file.ts`, and tests of both read the same examples.
+The web UI implements the same rule in `webui/src/parts/file.ts`, and the tests of both use the same examples.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from collections.abc import Iterable
 from typing import Any, TextIO
 
 _FORMULA = re.compile(r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
-"""What a formula begins with; spreadsheets of East Asia take the wide forms of these signs for the same."""
+"""Characters that start a formula. East Asian spreadsheets treat the full-width forms alike."""
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|-(inf|Infinity|nan)", re.ASCII)
 
 
 def cell(value: Any) -> Any:
-    """A value as it may stand in a table: texts that a spreadsheet would work out begin with an apostrophe.
+    """Return a value that is safe in a table: formula-like strings get a leading apostrophe.
 
-    Numbers stay as they are, also those that are written as texts, and so does everything else.
+    Numbers, including numbers as strings, and all other values are unchanged.
 
     Args:
-        value: Anything that `csv` writes: a number, a text, None for an empty cell.
+        value: Anything that `csv` writes: a number, a string, or None for an empty cell.
 
     Returns:
-        The value, or the text with an apostrophe before it.
+        The value, or the string with a leading apostrophe.
 
     >>> cell("=1+1"), cell("@me"), cell(-0.5), cell("-0.5"), cell("-Infinity"), cell(None)
     ("'=1+1", "'@me", -0.5, '-0.5', '-Infinity', None)
@@ -35,11 +35,11 @@ def cell(value: Any) -> Any:
 
 
 def write(file: TextIO, rows: Iterable[Iterable[Any]]) -> None:
-    """Write rows behind what the file has already; a header is a row like the others.
+    """Append rows to a file; a header is a row like any other.
 
     Args:
-        file: Where to; on disk it must be opened with `newline=""`.
-        rows: The cells of each row, from left to right; None is an empty cell.
+        file: The target. A file on disk must be opened with `newline=""`.
+        rows: The cells of each row, from left to right. None is an empty cell.
 
     >>> import sys
     >>> write(sys.stdout, [["name", "loss"], ["=cmd()", -1.5], [None, "a,b"]])

@@ -1,4 +1,4 @@
-"""States of experiments, trials and allocations, and the moves between them.
+"""States of experiments, trials and allocations, and the transitions between them.
 
 Source: scheduling spec, sections 8.1, 8.3 and 8.4. `docs/states.md` is generated from these tables.
 """
@@ -22,7 +22,7 @@ State = Literal[
     "DELETE_FAILED",
     "DELETED",
 ]
-"""Of experiments; trials know no deletion of their own."""
+"""States of experiments. Trials do not use the deletion states."""
 
 AllocationState = Literal[
     "PENDING", "ASSIGNED", "PULLING", "STARTING", "RUNNING", "WAITING", "TERMINATING", "TERMINATED"
@@ -33,7 +33,7 @@ ALLOCATION_STATES: tuple[AllocationState, ...] = get_args(AllocationState)
 
 TERMINAL: frozenset[State] = frozenset({"COMPLETED", "CANCELED", "ERROR"})
 OVER: frozenset[State] = TERMINAL | {"DELETING", "DELETE_FAILED", "DELETED"}
-"""Nothing of it runs any more, or will."""
+"""States in which nothing runs or will run any more."""
 STOPPING: frozenset[State] = frozenset(
     {"STOPPING_COMPLETED", "STOPPING_CANCELED", "STOPPING_KILLED", "STOPPING_ERROR"}
 )
@@ -81,16 +81,19 @@ ENDS_IN: Mapping[State, State] = {
 
 
 class IllegalMove(Exception):
-    """Something tried to move to a state that its table does not allow from where it is."""
+    """A transition that the table does not allow from the current state."""
 
 
 def check_move(moves: Mapping[State, frozenset[State]], what: str, old: State, new: State) -> None:
-    """Refuse a move that is not in the table; raises `IllegalMove` naming `what`."""
+    """Check a transition against the table. Raises `IllegalMove` naming `what`."""
     if new not in moves[old]:
         allowed = ", ".join(sorted(moves[old])) or "nothing, it is final"
         raise IllegalMove(f"{what} cannot go from {old} to {new}; allowed: {allowed}")
 
 
 def later(old: AllocationState, new: AllocationState) -> AllocationState:
-    """The further of two allocation states: reports may arrive out of order, states only move forward."""
+    """Return the later of two allocation states.
+
+    Reports may arrive out of order; states only move forward.
+    """
     return max(old, new, key=ALLOCATION_STATES.index)

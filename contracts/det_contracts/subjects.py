@@ -1,7 +1,7 @@
-"""Every NATS subject of the platform, as functions.
+"""All NATS subjects of the platform, as functions.
 
-In `control.>` a subject says who decided and about what: `control.<owner>[.<aggregate>].<id>.<what>`.
-Permissions, fences and filters are all patterns over these.
+In `control.>`, the subject says who decided, and about what: `control.<owner>[.<aggregate>].<id>.<what>`.
+Permissions, fences and filters are patterns over these subjects.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ CONTROL = "CONTROL"
 REPORTS = "REPORTS"
 LOGS = "LOGS"
 ORDERS = "ORDERS"
-"""What each worker is to do, whole: the newest message per worker. It follows from CONTROL and is no part
-of it."""
+"""The complete orders of each worker; only the latest message per worker is kept. Derived from CONTROL, not
+part of it.
+"""
 WITNESS = "WITNESS"
-"""What scripts and workers say before the intake has looked at it: an inbox, not the log."""
+"""Messages of scripts and workers before the intake has checked them: an inbox, not the log."""
 
 STREAM_SUBJECTS = {
     CONTROL: "control.>",
@@ -23,27 +24,27 @@ STREAM_SUBJECTS = {
     WITNESS: "witness.>",
 }
 LEASES = "leases"
-"""The bucket that says which replica of a service decides; in memory, and no part of the log."""
+"""The bucket that says which replica of a service is the leader. In memory, and not part of the log."""
 INTAKE = "intake"
-"""Owner of the decisions about what is admitted from WITNESS to CONTROL."""
+"""Owner of the decisions on what is admitted from WITNESS to CONTROL."""
 ARCHIVE = "archive"
-"""Who keeps old parts of CONTROL outside of the broker."""
+"""Service that stores old parts of CONTROL outside the broker."""
 PROVISIONER = "provisioner"
-"""Who has workers started and stopped where pools ask for them; it decides nothing."""
+"""Service that starts and stops workers as pools request. It makes no decisions."""
 
 
 _LINES = f".{INTAKE}.lines"
 EDGE = "edge."
-"""Of several brokers: where what strangers say for a stream comes out, and the intake passes it on."""
+"""Prefix for clusters of several brokers: where untrusted messages arrive before the intake forwards them."""
 
 
 def at_edge(subject: str) -> str:
-    """Where the intake hears what a stranger says on a subject, before a stream does."""
+    """Return the subject on which the intake receives an untrusted message before it reaches a stream."""
     return EDGE + subject
 
 
 def stream_of(subject: str) -> str:
-    """The stream that stores what is said on a subject; empty for none."""
+    """Return the stream that stores a subject's messages, or an empty string."""
     if subject.endswith(_LINES) and subject.startswith("ask.worker."):
         return LOGS
     first = subject.partition(".")[0] + "."
@@ -51,21 +52,24 @@ def stream_of(subject: str) -> str:
 
 
 def control(name: str, key: object) -> str:
-    """Subject of an event: the last token of `name` is what happened, those before say who decided."""
+    """Return the subject of an event.
+
+    The last token of `name` is what happened, the others say who decided.
+    """
     about, _, what = name.rpartition(".")
     return f"control.{about}.{key}.{what}"
 
 
 def decision(owner: str) -> str:
-    """The one subject on which an owner's decisions are fenced."""
+    """Return the single subject on which an owner's decisions are fenced."""
     return f"control.{owner}.decision"
 
 
 def root_of(subject: str) -> str:
-    """Of a subject of CONTROL, or of a filter, the part that says whom it concerns; empty for many.
+    """Return the part of a CONTROL subject or filter that identifies the object; empty if there are several.
 
-    `control.searcher.trial.7` of what the searcher decided about trial 7, `control.trial.7` of what its
-    script stated. The archive finds messages by it.
+    `control.searcher.trial.7` for the searcher's decisions about trial 7, `control.trial.7` for statements of
+    its script. The archive indexes messages by it.
     """
     tokens = subject.split(".")
     length = 3 if tokens[1:2] in (["trial"], ["worker"]) or tokens[2:3] == ["decision"] else 4
@@ -74,138 +78,150 @@ def root_of(subject: str) -> str:
 
 
 def about_trial(trial_id: int) -> str:
-    """What the searcher decided about one trial."""
+    """Return the filter for the searcher's decisions about one trial."""
     return f"control.searcher.trial.{trial_id}.>"
 
 
 def about_allocation(allocation_id: str) -> str:
-    """What the scheduler decided about one allocation."""
+    """Return the filter for the scheduler's decisions about one allocation."""
     return f"control.scheduler.allocation.{allocation_id}.>"
 
 
 def about_worker(worker_id: str) -> str:
-    """What the scheduler decided about one worker."""
+    """Return the filter for the scheduler's decisions about one worker."""
     return f"control.scheduler.worker.{worker_id}.>"
 
 
 def orders(worker_id: str) -> str:
-    """What one worker is to do."""
+    """Return the subject of a worker's orders."""
     return f"orders.worker.{worker_id}"
 
 
 def orders_heard(worker_id: str) -> str:
-    """Where a worker asks whether it has acted on its newest orders; nothing is ever stored on it."""
+    """Return the subject on which a worker asks whether it has acted on its latest orders. Never stored."""
     return f"orders.heard.{worker_id}"
 
 
 def refusals(trial_id: int) -> str:
-    """Reports of a trial that the metrics service did not accept."""
+    """Return the subject for reports of a trial that the metrics service refused."""
     return f"control.metrics.trial.{trial_id}.report_refused"
 
 
 def witness_of_trial(trial_id: int | str) -> str:
-    """Where the script of one trial states its facts."""
+    """Return the subject on which a trial's script states facts."""
     return f"witness.trial.{trial_id}"
 
 
 def witness_of_worker(worker_id: str) -> str:
-    """Where one worker states its facts."""
+    """Return the subject on which a worker states facts."""
     return f"witness.worker.{worker_id}"
 
 
 def witness_by_rest(trial_id: int | str) -> str:
-    """Where the gateway states what a script of one trial told it over REST."""
+    """Return the subject on which the gateway states facts that a trial's script sent over REST."""
     return f"witness.rest.{trial_id}"
 
 
 def witnessed(trial_id: int | str) -> str:
-    """What was admitted of the facts of one trial's script."""
+    """Return the filter for admitted facts of a trial's script."""
     return f"control.trial.{trial_id}.>"
 
 
 def is_witnessed(subject: str) -> bool:
-    """Whether it is a script's fact, as the intake admitted it; earlier versions let scripts write it."""
+    """Whether a subject is for admitted facts of scripts.
+
+    Earlier versions let scripts write to it directly.
+    """
     return subject.startswith("control.trial.")
 
 
 def stated_by_worker(worker_id: str) -> str:
-    """What was admitted of the facts of one worker."""
+    """Return the filter for admitted facts of a worker."""
     return f"control.worker.{worker_id}.>"
 
 
 def reports(trial_id: int) -> str:
-    """Metric reports of one trial."""
+    """Return the subject for metric reports of a trial."""
     return f"reports.{trial_id}.metrics"
 
 
 def reports_of(trial_id: int | str) -> str:
-    """Everything that one trial may report."""
+    """Return the filter for everything that a trial may report."""
     return f"reports.{trial_id}.>"
 
 
 def logs(task_id: str) -> str:
-    """Log batches of one task."""
+    """Return the subject for log batches of a task."""
     return f"logs.{task_id}"
 
 
 def command(owner: str, name: str) -> str:
-    """Where an owner hears a command."""
+    """Return the subject on which an owner receives a command."""
     return f"command.{owner}.{name}"
 
 
 def query(owner: str, name: str) -> str:
-    """Where an owner hears a question."""
+    """Return the subject on which an owner receives a query."""
     return f"query.{owner}.{name}"
 
 
 def asked_by_trial(trial_id: int | str, owner: str, name: str) -> str:
-    """Where an owner hears a question that a trial's script asks; a script may ask in its own name only."""
+    """Return the subject for a question of a trial's script. A script may ask only in its own name."""
     return f"ask.trial.{trial_id}.{owner}.{name}"
 
 
 def asked_by_worker(worker_id: str, owner: str, name: str) -> str:
-    """Where an owner hears a question of one worker."""
+    """Return the subject for a question of a worker."""
     return f"ask.worker.{worker_id}.{owner}.{name}"
 
 
 def lines_of_worker(worker_id: str) -> str:
-    """Where one worker hands in log lines of what was placed on it; they are stored under `logs`."""
+    """Return the subject on which a worker submits log lines of its allocations.
+
+    They are stored under `logs`.
+    """
     return asked_by_worker(worker_id, INTAKE, "lines")
 
 
 def asker_of(subject: str) -> int:
-    """The trial in whose name a question was asked; 0 where the subject names none."""
+    """Return the trial in whose name a question was asked; 0 if the subject names none."""
     name = subject.split(".")[2]
     return int(name) if name.isascii() and name.isdecimal() and len(name) < 17 else 0
 
 
 def heartbeat(worker_id: str) -> str:
-    """A sign of life, not stored."""
+    """Return the subject of a worker's heartbeats, which are not stored."""
     return f"heartbeat.{worker_id}"
 
 
 def alive(trial_id: int | str) -> str:
-    """A sign of life of a script outside of the cluster, not stored; in it the number of the run."""
+    """Return the subject of heartbeats of an off-cluster script.
+
+    They contain the run number and are not stored.
+    """
     return f"alive.{trial_id}"
 
 
 def health_look() -> str:
-    """What a service saw of streams and leases; see `services.kit.cluster_look`."""
+    """Return the subject for a service's view of streams and leases; see `services.kit.cluster_look`."""
     return "health.look"
 
 
 def health_sign(program: str, replica: str) -> str:
-    """What one process says is wrong with it; `*` for both hears all. See `services.kit.health_signs`."""
+    """Return the subject for one process's problems; `*` for both matches all.
+
+    See `services.kit.health_signs`.
+    """
     return f"health.sign.{program}.{replica}"
 
 
 def saved(owner: str) -> str:
-    """Where a service is asked how far its database is."""
+    """Return the subject for asking a service for the position of its database."""
     return f"query.{owner}.saved"
 
 
 def story_of_experiment(experiment_id: int) -> tuple[str, ...]:
-    """What was decided about an experiment itself, its trials left out."""
+    """Return the filters for decisions about an experiment itself, without its trials."""
     return (
         f"control.searcher.experiment.{experiment_id}.*",
         f"control.scheduler.job.{experiment_id}.*",
@@ -214,7 +230,7 @@ def story_of_experiment(experiment_id: int) -> tuple[str, ...]:
 
 
 def story_of_trial(trial_id: int) -> tuple[str, ...]:
-    """What was decided about a trial, and what its script stated that decisions follow from."""
+    """Return the filters for decisions about a trial, and for statements of its script that caused them."""
     stated = ("operation_completed", "exited_early", "checkpoint_stored", "preemption_acknowledged")
     judged = ("settled", "report_refused")
     return (
@@ -225,40 +241,40 @@ def story_of_trial(trial_id: int) -> tuple[str, ...]:
 
 
 def everything_of_trial(trial_id: int) -> tuple[str, ...]:
-    """The same with every progress, status and validation."""
+    """Return the same filters, including every progress, status and validation."""
     return (about_trial(trial_id), witnessed(trial_id), f"control.metrics.trial.{trial_id}.>")
 
 
 def allocations_of(task_id: str) -> str:
-    """What the scheduler decided about all runs of a task."""
+    """Return the filter for the scheduler's decisions about all runs of a task."""
     return f"control.scheduler.allocation.{task_id}.>"
 
 
 def deletions_of(experiment_id: int) -> str:
-    """Tasks that delete checkpoints of one experiment."""
+    """Return the filter for tasks that delete checkpoints of one experiment."""
     return f"control.checkpoints.deletion.{experiment_id}.>"
 
 
 def attempts_of(delivery_id: str) -> str:
-    """What the attempts to tell a webhook something came to."""
+    """Return the subject for the results of delivery attempts to a webhook."""
     return f"control.webhooks.delivery.{delivery_id}.tried"
 
 
 def story_of_worker(worker_id: str) -> tuple[str, ...]:
-    """Why a worker was asked for or given back, and when it came and went."""
+    """Return the filters for why a worker was requested or given back, and when it came and went."""
     came = tuple(f"control.worker.{worker_id}.{what}" for what in ("registered", "left"))
     return (about_worker(worker_id), *came)
 
 
 def story_of_pool(pool: str) -> tuple[str, ...]:
-    """What a pool was set to, who may use it, and the workers that pools asked for, also those of others."""
+    """Return the filters for a pool's settings, its users, and the workers requested by all pools."""
     kinds = ("wanted", "provision_reported", "released", "dismissed")
     own = (f"control.scheduler.pool.{pool}.*", f"control.gateway.pool.{pool}.*")
     return (*own, *(f"control.scheduler.worker.*.{what}" for what in kinds))
 
 
 def on_worker(worker_id: str) -> tuple[str, ...]:
-    """What happened to the processes of one worker."""
+    """Return the filters for what happened to the processes of one worker."""
     return (
         f"control.worker.{worker_id}.allocation_started",
         f"control.worker.{worker_id}.allocation_exited",

@@ -1,4 +1,4 @@
-"""What may be asked of the webhooks service."""
+"""Commands to the webhooks service."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from det_contracts.events.webhooks import TriggerState, WebhookKind
 
 
 class SetWebhook(Creation, frozen=True, kw_only=True, tag="set_webhook"):
-    """To webhooks: tell whoever listens at an address of experiments. `value`: the webhook's id."""
+    """To webhooks: notify an address about experiments. `value`: the webhook's id."""
 
     kind: WebhookKind
     host: str
     url: str
     signing_key: str
     states: tuple[TriggerState, ...]
-    """Of experiments, that it is told of."""
+    """States of experiments to notify about."""
     user: str
 
 
 class RemoveWebhook(msgspec.Struct, frozen=True, kw_only=True, tag="remove_webhook"):
-    """To webhooks: tell them no longer."""
+    """To webhooks: stop notifying an address."""
 
     webhook_id: int
     user: str
 
 
 class TryWebhook(msgspec.Struct, frozen=True, kw_only=True, tag="try_webhook"):
-    """To webhooks: tell them once that this is a test. `value`: the id of the delivery."""
+    """To webhooks: send one test message. `value`: the id of the delivery."""
 
     webhook_id: int
     user: str

@@ -1,4 +1,4 @@
-"""What may be asked of an owner. Answered with the position at which it took effect, or a problem."""
+"""Commands to owners. The answer is the position at which the command took effect, or a problem."""
 
 from det_contracts.commands.allocations import JoinGather, Serve
 from det_contracts.commands.answers import Answer, given

@@ -1,4 +1,4 @@
-"""To the gateway, of running tasks: where they answer, and what their members exchange."""
+"""To the gateway, about running tasks: where they listen, and what their members exchange."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Serve(msgspec.Struct, frozen=True, kw_only=True, tag="serve"):
-    """To the gateway's own log: a task answers HTTP at `host:port`; to a shell one logs in as `account`."""
+    """To the gateway's own log: a task serves HTTP at `host:port`; to a shell one logs in as `account`."""
 
     allocation_id: str
     address: str
@@ -17,7 +17,7 @@ class Serve(msgspec.Struct, frozen=True, kw_only=True, tag="serve"):
 
 
 class JoinGather(msgspec.Struct, frozen=True, kw_only=True, tag="join_gather"):
-    """To the gateway's own log: a member's share of an all-gather within an allocation; idempotent."""
+    """To the gateway's own log: a member's contribution to an all-gather in an allocation. Idempotent."""
 
     allocation_id: str
     request_id: str

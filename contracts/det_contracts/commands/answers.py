@@ -1,4 +1,4 @@
-"""What a command is answered with."""
+"""Replies to commands and queries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from det_contracts.problems import Problem
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """Reply to a command or a query: `value` and the position it holds at, or a problem."""
+    """Reply to a command or a query: `value` and the position at which it is valid, or a problem."""
 
     position: int = 0
     value: Any = None
@@ -18,6 +18,6 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 def given(command: msgspec.Struct, *names: str) -> dict[str, Any]:
-    """Those fields of a command that its sender set."""
+    """Return those of the named fields that the command's sender has set."""
     fields = {name: getattr(command, name) for name in names}
     return {name: value for name, value in fields.items() if value is not msgspec.UNSET}

@@ -10,7 +10,7 @@ from det_contracts.creation import Creation
 
 
 class SetModel(Creation, frozen=True, kw_only=True, tag="set_model"):
-    """To checkpoints: make a model, without an id, or change what is given of one. `value`: its id."""
+    """To checkpoints: create a model, if it has no id, or change the given fields. `value`: its id."""
 
     model_id: int | None = None
     name: str | msgspec.UnsetType = msgspec.UNSET
@@ -24,21 +24,21 @@ class SetModel(Creation, frozen=True, kw_only=True, tag="set_model"):
 
 
 class RemoveModel(msgspec.Struct, frozen=True, kw_only=True, tag="remove_model"):
-    """To checkpoints: forget a model and its versions."""
+    """To checkpoints: remove a model and its versions."""
 
     model_id: int
     user: str
 
 
 class SetVersion(Creation, frozen=True, kw_only=True, tag="set_version"):
-    """To checkpoints: register a checkpoint as a version, or change what is given of one.
+    """To checkpoints: register a checkpoint as a version, or change the given fields of one.
 
     `value` of the answer: the version's id.
     """
 
     model_id: int
     number: int | None = None
-    """None: a new one, of `checkpoint`."""
+    """None: a new version, of `checkpoint`."""
     checkpoint: str = ""
     name: str | msgspec.UnsetType = msgspec.UNSET
     comment: str | msgspec.UnsetType = msgspec.UNSET
@@ -49,7 +49,7 @@ class SetVersion(Creation, frozen=True, kw_only=True, tag="set_version"):
 
 
 class RemoveVersion(msgspec.Struct, frozen=True, kw_only=True, tag="remove_version"):
-    """To checkpoints: forget a version; its checkpoint stays."""
+    """To checkpoints: remove a version; its checkpoint is kept."""
 
     model_id: int
     number: int
@@ -57,16 +57,16 @@ class RemoveVersion(msgspec.Struct, frozen=True, kw_only=True, tag="remove_versi
 
 
 class DeleteCheckpoints(msgspec.Struct, frozen=True, kw_only=True, tag="delete_checkpoints"):
-    """To checkpoints: have tasks delete checkpoints, or those files of them that globs name."""
+    """To checkpoints: let tasks delete checkpoints, or the files in them that match globs."""
 
     uuids: tuple[str, ...]
     globs: tuple[str, ...] | None = None
-    """None: all of each. Empty: only list what is there."""
+    """None: all of each. Empty: only list the existing files."""
     user: str
 
 
 class ListFiles(msgspec.Struct, frozen=True, kw_only=True, tag="list_files"):
-    """To checkpoints, from a deletion task: what lies in the storage of a checkpoint now."""
+    """To checkpoints, from a deletion task: the files that a checkpoint currently has in storage."""
 
     uuid: str
     resources: dict[str, int]
@@ -74,7 +74,7 @@ class ListFiles(msgspec.Struct, frozen=True, kw_only=True, tag="list_files"):
 
 
 class SetMetadata(msgspec.Struct, frozen=True, kw_only=True, tag="set_metadata"):
-    """To checkpoints: describe a checkpoint otherwise."""
+    """To checkpoints: replace a checkpoint's metadata."""
 
     uuid: str
     metadata: dict[str, Any]

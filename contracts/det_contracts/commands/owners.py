@@ -1,4 +1,4 @@
-"""Which service decides each command."""
+"""The service that decides each command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""To the scheduler: the queue, tasks of people, pools, workers and their slots."""
+"""To the scheduler: the queue, users' tasks, pools, workers and their slots."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from det_contracts.events.scheduler import OwnKind, PoolSettings
 
 
 class ChangeJob(msgspec.Struct, frozen=True, kw_only=True, tag="change_job"):
-    """To the scheduler: change what is given of a job's place and share (scheduling spec, section 6).
+    """To the scheduler: change the given queue settings of a job (scheduling spec, section 6).
 
     `ahead_of` and `behind_of` name another job's experiment.
     """
@@ -29,7 +29,7 @@ class ChangeJob(msgspec.Struct, frozen=True, kw_only=True, tag="change_job"):
 
 
 class SubmitTask(Creation, frozen=True, kw_only=True, tag="submit_task"):
-    """To the scheduler: run a task of somebody's own, as `agent_user`; the same id again has no effect."""
+    """To the scheduler: run a user's task, as `agent_user`. Repeating it with the same id has no effect."""
 
     task_id: str
     kind: OwnKind
@@ -45,14 +45,14 @@ class SubmitTask(Creation, frozen=True, kw_only=True, tag="submit_task"):
 
 
 class StopTask(msgspec.Struct, frozen=True, kw_only=True, tag="stop_task"):
-    """To the scheduler: end a task at once; of one that is over this means nothing."""
+    """To the scheduler: end a task immediately. Has no effect on a task that has ended."""
 
     task_id: str
     user: str
 
 
 class StateIdle(msgspec.Struct, frozen=True, kw_only=True, tag="state_idle"):
-    """To the scheduler: a task is not used, or is used again; it may be idle for `within_s`."""
+    """To the scheduler: a task is idle, or in use again. It may be idle for `within_s`."""
 
     task_id: str
     idle: bool
@@ -69,14 +69,14 @@ class MarkDaemon(msgspec.Struct, frozen=True, kw_only=True, tag="mark_daemon"):
 
 
 class AskToLeave(msgspec.Struct, frozen=True, kw_only=True, tag="ask_to_leave"):
-    """To the scheduler: ask a live allocation to save and leave; the trial asks for slots again."""
+    """To the scheduler: ask a running allocation to save and exit. The trial requests slots again."""
 
     allocation_id: str
     user: str
 
 
 class ConfigurePools(msgspec.Struct, frozen=True, kw_only=True, tag="configure_pools"):
-    """To the scheduler, at its start: the pools of the cluster's configuration, by name."""
+    """To the scheduler, at startup: the pools of the cluster's configuration, by name."""
 
     pools: dict[str, PoolSettings]
     descriptions: dict[str, str] = {}
@@ -84,7 +84,7 @@ class ConfigurePools(msgspec.Struct, frozen=True, kw_only=True, tag="configure_p
 
 
 class SwitchWorker(msgspec.Struct, frozen=True, kw_only=True, tag="switch_worker"):
-    """To the scheduler: open a worker for work, or close it; with `drain` what runs may come to its end."""
+    """To the scheduler: enable a worker, or disable it. With `drain`, running tasks may finish."""
 
     worker_id: str
     enabled: bool
@@ -93,7 +93,7 @@ class SwitchWorker(msgspec.Struct, frozen=True, kw_only=True, tag="switch_worker
 
 
 class SwitchSlot(msgspec.Struct, frozen=True, kw_only=True, tag="switch_slot"):
-    """To the scheduler: the same for one slot."""
+    """To the scheduler: enable or disable one slot."""
 
     worker_id: str
     slot_id: int

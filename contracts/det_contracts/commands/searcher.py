@@ -18,7 +18,7 @@ Ending = Literal["COMPLETED", "CANCELED", "ERROR"]
 
 
 class CreateExperiment(Creation, frozen=True, kw_only=True, tag="create_experiment"):
-    """To the searcher, from the gateway. `value` of the answer: the experiment's id."""
+    """To the searcher, from the gateway: create an experiment. `value` of the answer: its id."""
 
     user: str
     config: dict[str, Any]
@@ -31,13 +31,13 @@ class CreateExperiment(Creation, frozen=True, kw_only=True, tag="create_experime
     request_key: str = ""
     unmanaged: bool = False
     agent_user: AgentUser | None = None
-    """Who its trials run as on the hosts of workers."""
+    """Host user that its trials run as on workers."""
     commit: str = ""
-    """Of which checkout the code is, in words; told with the reason."""
+    """Description of the git commit of the code; shown with the reason."""
 
 
 class ChangeExperiment(msgspec.Struct, frozen=True, kw_only=True, tag="change_experiment"):
-    """To the searcher: a person's wish for an experiment (scheduling spec, 8.2)."""
+    """To the searcher: a user's action on an experiment (scheduling spec, 8.2)."""
 
     experiment_id: int
     action: Action
@@ -52,7 +52,7 @@ class KillTrial(msgspec.Struct, frozen=True, kw_only=True, tag="kill_trial"):
 
 
 class CreateTrial(Creation, frozen=True, kw_only=True, tag="create_trial"):
-    """To the searcher: a trial of an unmanaged experiment; the same `request_id` again has no effect."""
+    """To the searcher: create a trial of an unmanaged experiment. Repeating a `request_id` has no effect."""
 
     experiment_id: int
     request_id: str
@@ -61,19 +61,19 @@ class CreateTrial(Creation, frozen=True, kw_only=True, tag="create_trial"):
 
 
 class OpenRun(msgspec.Struct, frozen=True, kw_only=True, tag="open_run"):
-    """To the searcher: a script begins to run an unmanaged trial.
+    """To the searcher: a script starts to run an unmanaged trial.
 
     `value` of the answer: `run`, `checkpoint` and `steps_completed` of the `RunOpened`.
     """
 
     trial_id: int
     resume: bool
-    """Whether a trial that has run before may go on."""
+    """Whether a trial that has run before may continue."""
     user: str
 
 
 class EndTrial(msgspec.Struct, frozen=True, kw_only=True, tag="end_trial"):
-    """To the searcher: the script of an unmanaged trial says how it ended."""
+    """To the searcher: the script of an unmanaged trial reports how it ended."""
 
     trial_id: int
     state: Ending
@@ -81,7 +81,7 @@ class EndTrial(msgspec.Struct, frozen=True, kw_only=True, tag="end_trial"):
 
 
 class ReviseExperiment(msgspec.Struct, frozen=True, kw_only=True, tag="revise_experiment"):
-    """To the searcher: change live fields, as in `ExperimentRevised`; the gateway has checked them."""
+    """To the searcher: change live fields, as in `ExperimentRevised`. The gateway has checked them."""
 
     experiment_id: int
     changes: dict[str, Any]
@@ -89,7 +89,9 @@ class ReviseExperiment(msgspec.Struct, frozen=True, kw_only=True, tag="revise_ex
 
 
 class PostOperations(msgspec.Struct, frozen=True, kw_only=True, tag="post_operations"):
-    """To the searcher: what a user's own search method asks for on an event (searchers spec, section 8)."""
+    """To the searcher: operations that a user-defined search method requests on an event (searchers spec,
+    8).
+    """
 
     experiment_id: int
     operations: tuple[CustomOperation, ...]

@@ -1,4 +1,4 @@
-"""To the gateway: signing in, sessions and API tokens."""
+"""To the gateway: sign-in, sessions and API tokens."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ class OpenSession(msgspec.Struct, frozen=True, kw_only=True, tag="open_session")
 
 
 class SignIn(msgspec.Struct, frozen=True, kw_only=True, tag="sign_in"):
-    """To the gateway: somebody proved to a provider who they are. `value` of the answer: the user's id."""
+    """To the gateway: a user signed in with a provider. `value` of the answer: the user's id."""
 
     issuer: str
     subject: str
     username: str
-    """What they are called here who have no account yet, if `provision` says that they get one."""
+    """Name for a new account, if the user has none yet and `provision` allows creating one."""
     display_name: str
     groups: tuple[str, ...]
     admin: bool | None
-    """Whether they administer the cluster; None: that stays as it is."""
+    """Whether the user is an administrator; None: unchanged."""
     provision: bool
     managed: tuple[str, ...] = ()
-    """Names of groups here whose members the provider says."""
+    """Names of groups here whose members are determined by the provider."""
     member_of: tuple[str, ...] = ()
-    """Of these the ones that they are in."""
+    """Those of them that the user belongs to."""
 
 
 class RenewSession(msgspec.Struct, frozen=True, kw_only=True, tag="renew_session"):
-    """To the gateway: a session is used, and so lives longer."""
+    """To the gateway: a session was used, and is extended."""
 
     session_id: str
     until: float
@@ -53,7 +53,7 @@ class CloseSession(msgspec.Struct, frozen=True, kw_only=True, tag="close_session
 
 
 class CreateToken(msgspec.Struct, frozen=True, kw_only=True, tag="create_token"):
-    """To the gateway: make an API token. `value` of the answer: its id."""
+    """To the gateway: create an API token. `value` of the answer: its id."""
 
     token_id: str
     user_id: int

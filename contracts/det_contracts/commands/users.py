@@ -9,9 +9,9 @@ from det_contracts.events.gateway import AgentUser, AuthzMode, Grant, Setting
 
 
 class Password(msgspec.Struct, frozen=True):
-    """A password as it is kept; both fields are empty for the empty password.
+    """A stored password; both fields are empty for the empty password.
 
-    Argon2id in PHC's format in `hashed` alone; before that it was scrypt with a salt, both hexadecimal.
+    `hashed` alone is Argon2id in PHC format. Formerly it was scrypt with a salt, both hexadecimal.
     """
 
     salt: str = ""
@@ -19,7 +19,7 @@ class Password(msgspec.Struct, frozen=True):
 
 
 class SetUser(Creation, frozen=True, kw_only=True, tag="set_user"):
-    """To the gateway: make a user, without an id, or change what is given of one. `value`: its id."""
+    """To the gateway: create a user, if there is no id, or change the given fields. `value`: its id."""
 
     user_id: int | None = None
     username: str | msgspec.UnsetType = msgspec.UNSET
@@ -33,7 +33,7 @@ class SetUser(Creation, frozen=True, kw_only=True, tag="set_user"):
 
 
 class SetPassword(msgspec.Struct, frozen=True, kw_only=True, tag="set_password"):
-    """To the gateway: give a user another password."""
+    """To the gateway: change a user's password."""
 
     user_id: int
     password: Password
@@ -41,14 +41,14 @@ class SetPassword(msgspec.Struct, frozen=True, kw_only=True, tag="set_password")
 
 
 class SetFirstPassword(msgspec.Struct, frozen=True, kw_only=True, tag="set_first_password"):
-    """To the gateway: give a user who has no password the one of its settings; who has one keeps it."""
+    """To the gateway: set the configured password for a user without one. An existing one is kept."""
 
     user_id: int
     password: Password
 
 
 class RenewPassword(msgspec.Struct, frozen=True, kw_only=True, tag="renew_password"):
-    """To the gateway: keep the same password at today's cost; another one that was set meanwhile stays."""
+    """To the gateway: rehash the same password with current parameters, unless it was changed meanwhile."""
 
     user_id: int
     before: Password
@@ -56,35 +56,35 @@ class RenewPassword(msgspec.Struct, frozen=True, kw_only=True, tag="renew_passwo
 
 
 class KeepSettings(msgspec.Struct, frozen=True, kw_only=True, tag="keep_settings"):
-    """To the gateway: keep these for a user, over older ones of the same path and key."""
+    """To the gateway: store a user's settings, replacing those with the same path and key."""
 
     user_id: int
     settings: tuple[Setting, ...]
     forget: bool = False
-    """Forget all others."""
+    """Whether to remove all others."""
     user: str
 
 
 class SetGroup(Creation, frozen=True, kw_only=True, tag="set_group"):
-    """To the gateway: make a group, without an id, or change what is given of one. `value`: its id."""
+    """To the gateway: create a group, if there is no id, or change the given fields. `value`: its id."""
 
     group_id: int | None = None
     name: str | msgspec.UnsetType = msgspec.UNSET
     add: tuple[int, ...] = ()
-    """Users who are to be members."""
+    """Users to add as members."""
     remove: tuple[int, ...] = ()
     user: str
 
 
 class RemoveGroup(msgspec.Struct, frozen=True, kw_only=True, tag="remove_group"):
-    """To the gateway: forget a group, and the roles that were given to it."""
+    """To the gateway: remove a group, and the roles assigned to it."""
 
     group_id: int
     user: str
 
 
 class SetQuota(msgspec.Struct, frozen=True, kw_only=True, tag="set_quota"):
-    """To the gateway: limit what a holder may have; None is no limit, and none at all is no quota."""
+    """To the gateway: limit the resources of a holder. None means no limit; without any limit, no quota."""
 
     holder: str
     """As in `gateway.quota.set`."""
@@ -95,7 +95,7 @@ class SetQuota(msgspec.Struct, frozen=True, kw_only=True, tag="set_quota"):
 
 
 class Assignment(msgspec.Struct, frozen=True):
-    """A role for somebody."""
+    """A role for a holder."""
 
     holder: str
     """`user-<id>` or `group-<id>`."""
@@ -103,7 +103,7 @@ class Assignment(msgspec.Struct, frozen=True):
 
 
 class AssignRoles(msgspec.Struct, frozen=True, kw_only=True, tag="assign_roles"):
-    """To the gateway: give roles and take them back; all of it or nothing."""
+    """To the gateway: assign and unassign roles, all or nothing."""
 
     add: tuple[Assignment, ...] = ()
     remove: tuple[Assignment, ...] = ()
@@ -111,6 +111,6 @@ class AssignRoles(msgspec.Struct, frozen=True, kw_only=True, tag="assign_roles")
 
 
 class SetAuthz(msgspec.Struct, frozen=True, kw_only=True, tag="set_authz"):
-    """To the gateway's own log, at its start: how rights are judged, according to its settings."""
+    """To the gateway's own log, at startup: how rights are decided, according to its settings."""
 
     mode: AuthzMode

@@ -11,32 +11,32 @@ from det_contracts.events.gateway import AgentUser, Note
 
 
 class SetTemplate(Creation, frozen=True, kw_only=True, tag="set_template"):
-    """To the gateway: keep a partial configuration under a name; `replaces` None: in any case."""
+    """To the gateway: store a partial configuration under a name, subject to `replaces`."""
 
     name: str
     config: dict[str, Any]
     user: str
     replaces: bool | None = None
-    """True: there must be one of that name; False: there must be none."""
+    """True: the name must exist; False: it must not exist; None: either."""
     workspace_id: int | None = None
-    """None: where it is, or the first workspace."""
+    """None: its current workspace, or else the first workspace."""
 
 
 class RemoveTemplate(msgspec.Struct, frozen=True, kw_only=True, tag="remove_template"):
-    """To the gateway: forget a template."""
+    """To the gateway: remove a template."""
 
     name: str
     user: str
 
 
 class SetWorkspace(Creation, frozen=True, kw_only=True, tag="set_workspace"):
-    """To the gateway: make a workspace, without an id, or change what is given of one. `value`: its id."""
+    """To the gateway: create a workspace, if there is no id, or change the given fields. `value`: its id."""
 
     workspace_id: int | None = None
     name: str | msgspec.UnsetType = msgspec.UNSET
     archived: bool | msgspec.UnsetType = msgspec.UNSET
     pinned: bool | msgspec.UnsetType = msgspec.UNSET
-    """By the user who asks."""
+    """By the requesting user."""
     checkpoint_storage: dict[str, Any] | msgspec.UnsetType | None = msgspec.UNSET
     agent_user: AgentUser | msgspec.UnsetType | None = msgspec.UNSET
     default_compute_pool: str | msgspec.UnsetType = msgspec.UNSET
@@ -45,14 +45,14 @@ class SetWorkspace(Creation, frozen=True, kw_only=True, tag="set_workspace"):
 
 
 class RemoveWorkspace(msgspec.Struct, frozen=True, kw_only=True, tag="remove_workspace"):
-    """To the gateway: forget a workspace without experiments, and its projects."""
+    """To the gateway: remove a workspace without experiments, and its projects."""
 
     workspace_id: int
     user: str
 
 
 class SetProject(Creation, frozen=True, kw_only=True, tag="set_project"):
-    """To the gateway: make a project, without an id, or change what is given of one. `value`: its id."""
+    """To the gateway: create a project, if there is no id, or change the given fields. `value`: its id."""
 
     project_id: int | None = None
     workspace_id: int | msgspec.UnsetType = msgspec.UNSET
@@ -64,14 +64,14 @@ class SetProject(Creation, frozen=True, kw_only=True, tag="set_project"):
 
 
 class RemoveProject(msgspec.Struct, frozen=True, kw_only=True, tag="remove_project"):
-    """To the gateway: forget a project without experiments."""
+    """To the gateway: remove a project without experiments."""
 
     project_id: int
     user: str
 
 
 class MoveExperiment(msgspec.Struct, frozen=True, kw_only=True, tag="move_experiment"):
-    """To the gateway: file an experiment under another project."""
+    """To the gateway: move an experiment to another project."""
 
     experiment_id: int
     project_id: int

@@ -1,4 +1,4 @@
-"""What happened: one file per owner. Importing this package registers every event with the codec."""
+"""The events, one file per owner. Importing this package registers every event with the codec."""
 
 from det_contracts.events import (
     archive,

@@ -1,4 +1,4 @@
-"""What the archive states: which part of the log lies outside of the broker, too."""
+"""Events of the archive: which parts of the log are also stored outside the broker."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from det_contracts.codec import event
 
 @event("archive.segment_sealed", key="stream")
 class SegmentSealed(msgspec.Struct, frozen=True, kw_only=True):
-    """A closed range of a stream lies in the archive, read back and found whole.
+    """A closed range of a stream is stored in the archive, and has been read back and verified.
 
-    Sent by the archive, fenced on the one before. It is the head of a chain: its digest vouches for the
-    header of the segment, which names the digests of its content and of the header before it. Listened to by
-    all owners: whoever made no decision behind that range makes an empty one, as what lies before all
-    owners' newest decisions may then be removed from the broker.
+    Sent by the archive, fenced on the previous one. It is the head of a hash chain: its digest covers the
+    segment's header, which contains the digests of the content and of the previous header. All owners listen:
+    an owner without a decision after that range makes an empty one, because messages before the newest
+    decisions of all owners may then be removed from the broker.
     """
 
     stream: str
     """`CONTROL`."""
     first: int
-    """Position of its first message."""
+    """Position of the first message."""
     last: int
-    """Position of its last one; there are no holes between."""
+    """Position of the last message. There are no gaps in between."""
     header: str
-    """SHA-256 of the segment's header, under which that lies in the archive."""
+    """SHA-256 of the segment's header, under which it is stored in the archive."""
     size: int
-    """Bytes of its compressed content."""
+    """Size of the compressed content in bytes."""
     reason: str = ""

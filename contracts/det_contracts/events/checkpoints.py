@@ -1,4 +1,4 @@
-"""What the checkpoints service decides: which checkpoints go and why, and which are versions of models."""
+"""Decisions of the checkpoints service: checkpoint deletion and the model registry."""
 
 from __future__ import annotations
 
@@ -11,23 +11,26 @@ from det_contracts.codec import event
 
 @event("checkpoints.deletion.requested", key="task_id")
 class DeletionRequested(msgspec.Struct, frozen=True, kw_only=True):
-    """A zero-slot task shall delete these. The scheduler places it on a worker, which sees the storage."""
+    """A zero-slot task should delete these checkpoints.
+
+    The scheduler places it on a worker with storage access.
+    """
 
     task_id: str
     experiment_id: int
     uuids: tuple[str, ...]
     reason: str
     pool: str = "default"
-    """Whose workers see the storage: the experiment's."""
+    """The experiment's pool, whose workers can access the storage."""
     globs: tuple[str, ...] | None = None
-    """Files to delete, relative to the checkpoint; None: all of it. Empty: only list what is there."""
+    """Files to delete, relative to the checkpoint; None means all. Empty: only list the existing files."""
     sweep: bool = False
-    """Also what else the experiment left in the storage: the event files of its trials."""
+    """Whether to also delete what else the experiment left in storage: the event files of its trials."""
 
 
 @event("checkpoints.deletion.finished", key="task_id")
 class DeletionFinished(msgspec.Struct, frozen=True, kw_only=True):
-    """The task is over; when `deleted` the files are gone, else the checkpoints stay registered."""
+    """The task has ended. If `deleted`, the files are gone; otherwise the checkpoints stay registered."""
 
     task_id: str
     experiment_id: int
@@ -42,17 +45,17 @@ class DeletionFinished(msgspec.Struct, frozen=True, kw_only=True):
 
 @event("checkpoints.experiment.emptied", key="experiment_id")
 class ExperimentEmptied(msgspec.Struct, frozen=True):
-    """Every checkpoint of an experiment that shall be deleted was dealt with."""
+    """All checkpoints of an experiment that is being deleted have been processed."""
 
     experiment_id: int
     emptied: bool
-    """False when files of some could not be deleted; `reason` says which."""
+    """False if some files could not be deleted; `reason` names them."""
     reason: str
 
 
 @event("checkpoints.checkpoint.files_listed", key="uuid")
 class FilesListed(msgspec.Struct, frozen=True):
-    """A task looked at what lies in the storage of a checkpoint, after it had deleted some of it."""
+    """A task listed the files of a checkpoint in storage, after deleting some of them."""
 
     uuid: str
     resources: dict[str, int]
@@ -62,7 +65,7 @@ class FilesListed(msgspec.Struct, frozen=True):
 
 @event("checkpoints.checkpoint.metadata_set", key="uuid")
 class MetadataSet(msgspec.Struct, frozen=True):
-    """Somebody described a checkpoint otherwise; its files stay as they are."""
+    """A user changed a checkpoint's metadata. Its files are unchanged."""
 
     uuid: str
     metadata: dict[str, Any]
@@ -71,12 +74,12 @@ class MetadataSet(msgspec.Struct, frozen=True):
 
 @event("checkpoints.model.set", key="model_id")
 class ModelSet(msgspec.Struct, frozen=True, kw_only=True):
-    """A model is there, or is described so from now on."""
+    """A model was created or changed."""
 
     model_id: int
     name: str
     user: str
-    """Who made it."""
+    """Name of the user who created it."""
     description: str = ""
     metadata: dict[str, Any] = {}
     labels: tuple[str, ...] = ()
@@ -88,7 +91,7 @@ class ModelSet(msgspec.Struct, frozen=True, kw_only=True):
 
 @event("checkpoints.model.removed", key="model_id")
 class ModelRemoved(msgspec.Struct, frozen=True):
-    """A model is gone with its versions; their checkpoints are subject to retention again."""
+    """A model was removed with its versions. Their checkpoints are subject to retention again."""
 
     model_id: int
     reason: str
@@ -96,12 +99,12 @@ class ModelRemoved(msgspec.Struct, frozen=True):
 
 @event("checkpoints.model.version_set", key="model_id")
 class VersionSet(msgspec.Struct, frozen=True, kw_only=True):
-    """A checkpoint is a version of a model, or is described so from now on; it cannot be deleted."""
+    """A version of a model was created or changed. Its checkpoint cannot be deleted."""
 
     model_id: int
     version_id: int
     number: int
-    """Counts from 1 in each model; none is used twice."""
+    """Counts from 1 in each model; no number is used twice."""
     checkpoint: str
     user: str
     name: str = ""
@@ -114,7 +117,7 @@ class VersionSet(msgspec.Struct, frozen=True, kw_only=True):
 
 @event("checkpoints.model.version_removed", key="model_id")
 class VersionRemoved(msgspec.Struct, frozen=True):
-    """A checkpoint is this version no longer."""
+    """A checkpoint is no longer this version."""
 
     model_id: int
     version_id: int
@@ -123,13 +126,13 @@ class VersionRemoved(msgspec.Struct, frozen=True):
 
 @event("checkpoints.creation.kept", key="request_id")
 class CreationKept(msgspec.Struct, frozen=True):
-    """Something was made for a request with an `Idempotency-Key`; the same request again leads to it."""
+    """Something was created for a request with an `Idempotency-Key`. Repeated requests return it."""
 
     request_id: str
-    """Made of who asked and of the key."""
+    """Derived from the user and the key."""
     key: str
     digest: str
-    """Of all that was asked for; another request with the same key is refused."""
+    """Digest of the complete request. A different request with the same key is refused."""
     value: Any
-    """What the command was answered: the id of what was made."""
+    """The answer to the command: the id of the created object."""
     reason: str

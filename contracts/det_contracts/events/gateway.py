@@ -1,4 +1,4 @@
-"""What the gateway decides: who may ask, with which templates, and where experiments are filed."""
+"""Decisions of the gateway: users, sessions, rights, templates, and the organization of experiments."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from det_contracts.codec import event
 
 @event("gateway.session.closed", key="session_id")
 class SessionClosed(msgspec.Struct, frozen=True):
-    """Its token is refused from now on, by every replica: the user logged out, or it was revoked."""
+    """All replicas refuse the session's token from now on: the user logged out, or it was revoked."""
 
     session_id: str
     user: str
-    """Who asked for it."""
+    """Name of the user who requested it."""
     reason: str
 
 
 @event("gateway.session.opened", key="session_id")
 class SessionOpened(msgspec.Struct, frozen=True, kw_only=True):
-    """A user logged in. The session's token is signed by the gateway and stands nowhere."""
+    """A user logged in. The gateway signs the session's token, which is not stored anywhere."""
 
     session_id: str
     user_id: int
     opened_at: float
-    """Seconds since the epoch, as for all times here."""
+    """Seconds since the epoch, like all times here."""
     until: float
-    """When it ends unless it is used."""
+    """When it ends if it is not used."""
     address: str
-    """Where the user logged in from."""
+    """Address that the user logged in from."""
     client: str
-    """What the client said that it is."""
+    """What the client identified itself as."""
     reason: str
 
 
 @event("gateway.session.renewed", key="session_id")
 class SessionRenewed(msgspec.Struct, frozen=True):
-    """A session is used, and so ends later."""
+    """A session was used, and therefore ends later."""
 
     session_id: str
     until: float
@@ -47,29 +47,29 @@ class SessionRenewed(msgspec.Struct, frozen=True):
 
 @event("gateway.session.forgotten", key="user_id")
 class SessionsForgotten(msgspec.Struct, frozen=True):
-    """Sessions of a user are over and shown no longer."""
+    """Sessions of a user have ended and are no longer listed."""
 
     user_id: int
     session_ids: tuple[str, ...]
     floor: float
-    """Sessions that were opened no later, and that nothing is known of, are refused."""
+    """Unknown sessions opened at or before this time are refused."""
     reason: str
 
 
 TokenScope = Literal["all", "read"]
-"""What an API token may do: whatever its owner may, or look only."""
+"""What an API token may do: everything its owner may, or only read."""
 
 
 @event("gateway.token.created", key="token_id")
 class AccessToken(msgspec.Struct, frozen=True, kw_only=True):
-    """A user made an API token: a program that shows it acts for them."""
+    """A user created an API token. A program that presents it acts on the user's behalf."""
 
     token_id: str
     user_id: int
     name: str
     scope: TokenScope
     digest: str
-    """SHA-256 of the token, hexadecimal; the token itself is shown once and kept nowhere."""
+    """SHA-256 of the token, hexadecimal. The token itself is shown once and not stored."""
     at: float
     until: float
     reason: str
@@ -85,10 +85,10 @@ class TokenRevoked(msgspec.Struct, frozen=True):
 
 @event("gateway.template.set", key="template_id")
 class TemplateSet(msgspec.Struct, frozen=True, kw_only=True):
-    """A named partial configuration is there, or has another content from now on."""
+    """A named partial configuration was created or changed."""
 
     template_id: str
-    """Made of the name, which may hold what a subject may not."""
+    """Derived from the name, which may contain characters that are invalid in a subject."""
     name: str
     config: dict[str, Any]
     """In normal form."""
@@ -98,7 +98,7 @@ class TemplateSet(msgspec.Struct, frozen=True, kw_only=True):
 
 @event("gateway.template.removed", key="template_id")
 class TemplateRemoved(msgspec.Struct, frozen=True, kw_only=True):
-    """The template is gone; experiments that were submitted with it keep what it gave them."""
+    """The template was removed. Experiments submitted with it keep what they got from it."""
 
     template_id: str
     name: str
@@ -107,34 +107,34 @@ class TemplateRemoved(msgspec.Struct, frozen=True, kw_only=True):
 
 @event("gateway.allocation.served", key="allocation_id")
 class Served(msgspec.Struct, frozen=True):
-    """A task answers HTTP at an address that the gateway reaches."""
+    """A task serves HTTP at an address that the gateway can reach."""
 
     allocation_id: str
     address: str
     """`host:port`."""
     reason: str
     account: str = ""
-    """Of a shell: the name that one logs in by, which is who it runs as on its host."""
+    """For a shell: the login name, which is the host user it runs as."""
 
 
 @event("gateway.allocation.gather_joined", key="allocation_id")
 class GatherJoined(msgspec.Struct, frozen=True, kw_only=True):
-    """A member of an allocation gave its share of an all-gather (scheduling spec, section 8.6).
+    """A member of an allocation contributed to an all-gather (scheduling spec, section 8.6).
 
-    Shares are put together in the order of the log, `peers` of them at a time.
+    Contributions are combined in log order, `peers` of them at a time.
     """
 
     allocation_id: str
     request_id: str
-    """Of the member's request; the same again is the same share."""
+    """Id of the member's request. A repetition is the same contribution."""
     peers: int
     data: Any
-    """Any JSON."""
+    """Arbitrary JSON."""
     reason: str
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """A text that a page keeps for a user under a path and a key of its own."""
+    """A text that a page stores for a user under a path and a key."""
 
     storage_path: str
     key: str
@@ -143,7 +143,7 @@ class Setting(msgspec.Struct, frozen=True):
 
 @event("gateway.user.settings_set", key="user_id")
 class SettingsSet(msgspec.Struct, frozen=True):
-    """What pages keep for a user, whole, in the order in which it was first kept."""
+    """All settings that pages store for a user, in the order in which they were first stored."""
 
     user_id: int
     settings: tuple[Setting, ...]
@@ -151,7 +151,7 @@ class SettingsSet(msgspec.Struct, frozen=True):
 
 
 class AgentUser(msgspec.Struct, frozen=True):
-    """Who a user is on the hosts of workers."""
+    """A user's identity on the hosts of workers."""
 
     uid: int
     gid: int
@@ -161,17 +161,17 @@ class AgentUser(msgspec.Struct, frozen=True):
 
 @event("gateway.user.set", key="user_id")
 class UserSet(msgspec.Struct, frozen=True, kw_only=True):
-    """A user is there, or is described so from now on; a password has an event of its own."""
+    """A user was created or changed. Passwords have their own event."""
 
     user_id: int
     username: str
     former: tuple[str, ...] = ()
-    """Names that the user had before; what was done under them stays theirs."""
+    """The user's former names. What was done under them still belongs to the user."""
     admin: bool = False
     active: bool = True
-    """May log in."""
+    """Whether the user may log in."""
     remote: bool = False
-    """Logs in elsewhere; has no password here."""
+    """Whether the user logs in elsewhere, without a password here."""
     display_name: str = ""
     agent_user: AgentUser | None = None
     reason: str
@@ -179,35 +179,35 @@ class UserSet(msgspec.Struct, frozen=True, kw_only=True):
 
 @event("gateway.user.signed_in", key="user_id")
 class SignedIn(msgspec.Struct, frozen=True, kw_only=True):
-    """A user proved to a provider of identities who they are; from now on they are known by that, too."""
+    """A user signed in with an identity provider, and is from now on also identified by that account."""
 
     user_id: int
     issuer: str
     """The provider."""
     subject: str
-    """What the provider knows them by for ever."""
+    """The provider's permanent id for the user."""
     username: str
-    """What the provider calls them at present."""
+    """The provider's current name for the user."""
     groups: tuple[str, ...] = ()
-    """In which they are there, of those that mean something here."""
+    """The user's groups at the provider that are relevant here."""
     reason: str
 
 
 @event("gateway.user.password_set", key="user_id")
 class PasswordSet(msgspec.Struct, frozen=True, kw_only=True):
-    """A user's password is another one; sessions that were opened before end."""
+    """A user's password was changed. Earlier sessions end."""
 
     user_id: int
     salt: str
-    """Hexadecimal, of scrypt; empty for Argon2id."""
+    """Hexadecimal, for scrypt; empty for Argon2id."""
     hashed: str
-    """Argon2id in PHC's format, or scrypt, hexadecimal, of what clients send; empty for no password."""
+    """Argon2id in PHC format, or hexadecimal scrypt, of what clients send; empty if there is no password."""
     reason: str
 
 
 @event("gateway.user.password_renewed", key="user_id")
 class PasswordRenewed(msgspec.Struct, frozen=True, kw_only=True):
-    """The same password is kept at today's cost; sessions go on."""
+    """The same password was rehashed with current parameters. Sessions continue."""
 
     user_id: int
     hashed: str
@@ -217,34 +217,34 @@ class PasswordRenewed(msgspec.Struct, frozen=True, kw_only=True):
 
 @event("gateway.group.set", key="group_id")
 class GroupSet(msgspec.Struct, frozen=True, kw_only=True):
-    """A group of users is there, or has this name and these members from now on."""
+    """A group of users was created, or its name or members changed."""
 
     group_id: int
     name: str
     members: tuple[int, ...]
-    """Users, ascending."""
+    """User ids, ascending."""
     reason: str
 
 
 @event("gateway.group.removed", key="group_id")
 class GroupRemoved(msgspec.Struct, frozen=True):
-    """A group is gone; its id is not given again."""
+    """A group was removed. Its id is not reused."""
 
     group_id: int
     reason: str
 
 
 class Grant(msgspec.Struct, frozen=True, order=True):
-    """A role in a workspace, or in the whole cluster."""
+    """A role in a workspace or in the whole cluster."""
 
     role: str
     workspace_id: int = 0
-    """0: the whole cluster."""
+    """0 means the whole cluster."""
 
 
 @event("gateway.roles.set", key="holder")
 class RolesSet(msgspec.Struct, frozen=True):
-    """Who holds which roles from now on: all of them. That a user is an administrator stands in `UserSet`."""
+    """The complete set of a holder's roles. Whether a user is an administrator is in `UserSet`."""
 
     holder: str
     """`user-<id>` or `group-<id>`."""
@@ -253,12 +253,12 @@ class RolesSet(msgspec.Struct, frozen=True):
 
 
 AuthzMode = Literal["basic", "rbac"]
-"""Whether owners and administrators decide who may do what, or roles."""
+"""Whether rights are decided by ownership and administrators, or by roles."""
 
 
 @event("gateway.authz.set", key="scope")
 class AuthzSet(msgspec.Struct, frozen=True):
-    """From now on rights are judged so, by everybody who judges."""
+    """The way in which rights are decided has changed, for the whole cluster."""
 
     mode: AuthzMode
     reason: str
@@ -267,27 +267,27 @@ class AuthzSet(msgspec.Struct, frozen=True):
 
 @event("gateway.quota.set", key="holder")
 class QuotaSet(msgspec.Struct, frozen=True, kw_only=True):
-    """How much a user, the members of a group together, or a workspace may have from now on: all of it.
+    """The complete limits of a user, of a group's members together, or of a workspace.
 
-    Scheduler, searcher and checkpoints listen. None is no limit; with none at all there is no quota.
+    Scheduler, searcher and checkpoints listen. None means no limit; without any limit there is no quota.
     """
 
     holder: str
     """`user-<id>`, `group-<id>` or `workspace-<id>`."""
     slots: int | None = None
-    """Slots that are held at once."""
+    """Slots held at the same time."""
     jobs: int | None = None
     """Experiments and tasks that have not ended."""
     storage_bytes: int | None = None
-    """Of checkpoints that the registry knows and that were not deleted."""
+    """Size of registered checkpoints that are not deleted."""
     reason: str
 
 
 @event("gateway.pool.bound", key="pool")
 class PoolBound(msgspec.Struct, frozen=True, kw_only=True):
-    """Only these workspaces may submit to a resource pool from now on; with none, all may.
+    """From now on only these workspaces may submit to a resource pool; if empty, all may.
 
-    Searcher and scheduler listen, and refuse what comes from elsewhere. What was submitted before stays.
+    Searcher and scheduler listen and refuse other submissions. Earlier submissions are unaffected.
     """
 
     pool: str
@@ -298,14 +298,14 @@ class PoolBound(msgspec.Struct, frozen=True, kw_only=True):
 
 @event("gateway.decisions.retried", key="owner")
 class DecisionsRetried(msgspec.Struct, frozen=True, kw_only=True):
-    """An operator wants an owner to look once more at the records about which it could decide nothing.
+    """An operator wants an owner to retry the records that it could not decide about.
 
-    All replicas of that owner listen. It changes no record: whatever they wait for is decided then, or they
-    are parked again with the reason of that day.
+    All replicas of that owner listen. It changes no record: the records are decided now, or parked again with
+    the current reason.
     """
 
     owner: str
-    """As `searcher`."""
+    """For example `searcher`."""
     reason: str
 
 
@@ -325,28 +325,28 @@ class LoggingSet(msgspec.Struct, frozen=True, kw_only=True):
 
 @event("gateway.workspace.set", key="workspace_id")
 class WorkspaceSet(msgspec.Struct, frozen=True, kw_only=True):
-    """A workspace is there, or is described so from now on."""
+    """A workspace was created or changed."""
 
     workspace_id: int
     name: str
     owner: str
     archived: bool = False
     pinned_by: tuple[str, ...] = ()
-    """Users who want to see it first."""
+    """Users who pinned it."""
     checkpoint_storage: dict[str, Any] | None = None
-    """Of its experiments that name none; keys in it may be sealed."""
+    """Storage for its experiments that name none. Keys in it may be encrypted."""
     agent_user: AgentUser | None = None
-    """Who its tasks run as on the hosts of workers, whoever starts them."""
+    """Host user that its tasks run as, regardless of who starts them."""
     default_compute_pool: str = ""
-    """Where what names no resource pool and wants slots goes; empty: the cluster's."""
+    """Pool for tasks that need slots and name no pool; empty means the cluster's default."""
     default_aux_pool: str = ""
-    """The same for what wants no slots."""
+    """The same for tasks without slots."""
     reason: str
 
 
 @event("gateway.workspace.removed", key="workspace_id")
 class WorkspaceRemoved(msgspec.Struct, frozen=True):
-    """An empty workspace is gone."""
+    """An empty workspace was removed."""
 
     workspace_id: int
     reason: str
@@ -361,7 +361,7 @@ class Note(msgspec.Struct, frozen=True):
 
 @event("gateway.project.set", key="project_id")
 class ProjectSet(msgspec.Struct, frozen=True, kw_only=True):
-    """A project is there, or is described so from now on."""
+    """A project was created or changed."""
 
     project_id: int
     workspace_id: int
@@ -375,7 +375,7 @@ class ProjectSet(msgspec.Struct, frozen=True, kw_only=True):
 
 @event("gateway.project.removed", key="project_id")
 class ProjectRemoved(msgspec.Struct, frozen=True):
-    """A project without experiments is gone."""
+    """A project without experiments was removed."""
 
     project_id: int
     reason: str
@@ -383,7 +383,7 @@ class ProjectRemoved(msgspec.Struct, frozen=True):
 
 @event("gateway.experiment.moved", key="experiment_id")
 class ExperimentMoved(msgspec.Struct, frozen=True):
-    """An experiment is filed under another project."""
+    """An experiment was moved to another project."""
 
     experiment_id: int
     project_id: int
@@ -392,13 +392,13 @@ class ExperimentMoved(msgspec.Struct, frozen=True):
 
 @event("gateway.creation.kept", key="request_id")
 class CreationKept(msgspec.Struct, frozen=True):
-    """Something was made for a request with an `Idempotency-Key`; the same request again leads to it."""
+    """Something was created for a request with an `Idempotency-Key`. Repeated requests return it."""
 
     request_id: str
-    """Made of who asked and of the key."""
+    """Derived from the user and the key."""
     key: str
     digest: str
-    """Of all that was asked for; another request with the same key is refused."""
+    """Digest of the complete request. A different request with the same key is refused."""
     value: Any
-    """What the command was answered: the id of what was made."""
+    """The answer to the command: the id of the created object."""
     reason: str

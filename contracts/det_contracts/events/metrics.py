@@ -1,4 +1,4 @@
-"""What the metrics service decides: which reports are valid and new."""
+"""Decisions of the metrics service: which reports are valid and new."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from det_contracts.codec import event
 
 @event("metrics.trial.validated", key="trial_id")
 class Validated(msgspec.Struct, frozen=True, kw_only=True):
-    """A validation report was accepted. Checkpoints ranks by it, the gateway lists by it."""
+    """A validation report was accepted. Checkpoints ranks by it; the gateway lists it."""
 
     trial_id: int
     number: int
@@ -17,15 +17,15 @@ class Validated(msgspec.Struct, frozen=True, kw_only=True):
     run: int
     steps_completed: int
     metric: float | None
-    """The searcher metric; None when the report lacks it or it is not a finite number."""
+    """The searcher metric; None if the report lacks it or it is not a finite number."""
     reported_at: float
 
 
 @event("metrics.trial.settled", key="trial_id")
 class Settled(msgspec.Struct, frozen=True, kw_only=True):
-    """The trial has ended and every report that it stored has been judged; no further one will come.
+    """The trial has ended, all its stored reports have been judged, and no more will come.
 
-    Checkpoints waits for it before it decides what may go.
+    Checkpoints waits for it before it decides what to delete.
     """
 
     trial_id: int
@@ -46,9 +46,9 @@ class ReportRefused(msgspec.Struct, frozen=True, kw_only=True):
 
 @event("metrics.trial.points_dropped", key="trial_id")
 class PointsDropped(msgspec.Struct, frozen=True, kw_only=True):
-    """A trial that ended long ago keeps its statistics and validations, but no curves any longer.
+    """The curves of a trial that ended long ago were dropped. Its statistics and validations are kept.
 
-    Nobody but the metrics service listens: it is a decision, so that a rebuild forgets the same points.
+    Only the metrics service listens. It is a decision, so that a rebuild drops the same points.
     """
 
     trial_id: int
@@ -59,9 +59,9 @@ class PointsDropped(msgspec.Struct, frozen=True, kw_only=True):
 
 @event("metrics.logs.trimmed", key="through")
 class LogsTrimmed(msgspec.Struct, frozen=True, kw_only=True):
-    """Log lines have grown too old, or too many: those stored up to a position of LOGS are kept no longer.
+    """Log lines have become too old or too many: those stored up to a position of LOGS are dropped.
 
-    Nobody but the metrics service listens: it is a decision, so that a rebuild forgets the same lines.
+    Only the metrics service listens. It is a decision, so that a rebuild drops the same lines.
     """
 
     through: int

@@ -1,4 +1,4 @@
-"""What the scheduler decides: who runs where, who yields, and when a run is over."""
+"""Decisions of the scheduler: what runs where, what is preempted, and when a run has ended."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from det_contracts.events.gateway import AgentUser
 
 TaskKind = Literal["TRIAL", "CHECKPOINT_GC", "COMMAND", "TENSORBOARD", "NOTEBOOK", "SHELL"]
 OwnKind = Literal["COMMAND", "TENSORBOARD", "NOTEBOOK", "SHELL"]
-"""Tasks that people start by themselves."""
+"""Tasks that users start directly."""
 SchedulerType = Literal["fair_share", "priority", "round_robin"]
 OnLost = Literal["keep", "fence"]
 Outcome = Literal["succeeded", "failed", "killed", "worker_lost", "not_started"]
@@ -30,72 +30,76 @@ class Part(msgspec.Struct, frozen=True):
 
 ProviderType = Literal["process", "slurm", "kubernetes"]
 Phase = Literal["wanted", "queued", "running", "missing", "over"]
-"""Where a worker is that a pool asked for, as its engine says: not yet accepted, waiting for a host, running,
-no longer listed, or finished for good."""
+"""Phase of a requested worker, as reported by its engine: not yet accepted, waiting for a host, running, no
+longer listed, or ended permanently.
+"""
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True):
-    """How a pool gets workers by itself and gives them back."""
+    """How a pool obtains workers automatically and gives them back."""
 
     type: ProviderType
     slots_per_instance: int = 1
-    """Slots that one worker of this pool will offer; 1 or more."""
+    """Slots that one worker of this pool will offer; at least 1."""
     min_instances: int = 0
     max_instances: int = 5
     max_idle_s: float = 1200.0
-    """A worker without work for so long is given back."""
+    """A worker that is idle for this long is given back."""
     max_starting_s: float = 1200.0
     """A worker that does not register within this time of its start is given up."""
     notice_s: float = 120.0
-    """So long before its host is taken away a worker's tasks are asked to save and leave."""
+    """How long before its host is taken away a worker's tasks are asked to save and exit."""
 
 
 class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How one pool hands out its slots."""
+    """How a pool schedules its slots."""
 
     scheduler: SchedulerType = "fair_share"
     fitting_policy: Literal["best", "worst"] = "best"
     allow_heterogeneous_fits: bool = False
     preemption: bool = False
-    """Whether the priority scheduler may ask others to leave."""
+    """Whether the priority scheduler may preempt other jobs."""
     default_priority: int = 42
-    """Of jobs that name none; 1 to 99."""
+    """Priority of jobs that name none; 1 to 99."""
     max_aux_containers_per_agent: int = 100
-    """Zero-slot tasks that may run on one worker at once."""
+    """Maximum number of zero-slot tasks on one worker."""
     on_lost: OnLost = "keep"
-    """What becomes of the processes of a worker that is out of touch: `keep` lets them run, and nothing that
-    they say counts once their run is given up; `fence` has their host end them before it starts elsewhere."""
+    """What happens to the processes of a worker that is out of contact.
+
+    `keep` lets them run, but ignores what they
+    report once their run is given up. `fence` makes their host end them before the task starts elsewhere.
+    """
     fence_after_s: float = 25.0
-    """With `fence`: without contact for so long a host ends what it runs for this pool."""
+    """With `fence`: after this long without contact, a host ends what it runs for this pool."""
     provider: Provider | None = None
-    """None: the pool has the workers that people start."""
+    """None: the pool consists of workers that people start."""
 
 
 @event("scheduler.task.submitted", key="task_id")
 class TaskSubmitted(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody wants a task of their own to run, once."""
+    """A user submitted a task to run once."""
 
     task_id: str
     number: int
-    """Counts such tasks from 1; names its job."""
+    """Counts such tasks from 1; names the job."""
     kind: OwnKind
     user: str
     name: str
     config: dict[str, Any]
-    """`entrypoint`, `resources`, `environment`, and what a kind needs."""
+    """`entrypoint`, `resources`, `environment`, and fields specific to the kind."""
     context: Context | None = None
     slots: int
     pool: str
     priority: int | None = None
     workspace_id: int = 1
     agent_user: AgentUser | None = None
-    """Who it runs as on the hosts of workers; None: as the worker is told."""
+    """Host user it runs as on workers; None: as the worker is configured."""
     reason: str
 
 
 @event("scheduler.task.stop_requested", key="task_id")
 class TaskStopRequested(msgspec.Struct, frozen=True):
-    """A person wants the task to end at once."""
+    """A user wants the task to end immediately."""
 
     task_id: str
     reason: str
@@ -103,7 +107,7 @@ class TaskStopRequested(msgspec.Struct, frozen=True):
 
 @event("scheduler.task.forgotten", key="task_id")
 class TaskForgotten(msgspec.Struct, frozen=True):
-    """A task that ended long ago leaves all lists, with its run and the lines of its log."""
+    """A task that ended long ago is removed from all lists, with its run and log lines."""
 
     task_id: str
     number: int
@@ -113,7 +117,7 @@ class TaskForgotten(msgspec.Struct, frozen=True):
 
 @event("scheduler.task.idled", key="task_id")
 class TaskIdled(msgspec.Struct, frozen=True, kw_only=True):
-    """A task said that nobody uses it, or that it is used again. Idle for `within_s` on end, it is ended."""
+    """A task reported that it is idle, or in use again. If it is idle for `within_s`, it is ended."""
 
     task_id: str
     idle: bool
@@ -124,7 +128,7 @@ class TaskIdled(msgspec.Struct, frozen=True, kw_only=True):
 
 @event("scheduler.allocation.assigned", key="allocation_id")
 class AllocationAssigned(msgspec.Struct, frozen=True, kw_only=True):
-    """Slots are held for the allocation. Each worker named in `parts` starts its share."""
+    """Slots are assigned to the allocation. Each worker in `parts` starts its share."""
 
     allocation_id: str
     task_id: str
@@ -135,38 +139,41 @@ class AllocationAssigned(msgspec.Struct, frozen=True, kw_only=True):
     run: int
     reason: str
     backfilled: bool = False
-    """It fills a gap in front of a request of higher priority that does not fit yet."""
+    """Whether it fills a gap ahead of a request with higher priority that does not fit yet."""
     fence_s: float = 0.0
-    """Without contact to the cluster for so long its hosts end it by themselves; 0: they let it run."""
+    """After this long without contact to the cluster its hosts end it themselves; 0: they let it run."""
 
 
 @event("scheduler.allocation.daemon_marked", key="allocation_id")
 class DaemonMarked(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of an allocation serves the others: it is ended when they are over (scheduling spec, 8.4)."""
+    """A part of an allocation serves the others, and is ended when they have ended (scheduling spec, 8.4)."""
 
     allocation_id: str
     rank: int
-    """Of the part."""
+    """Rank of the part."""
     reason: str
 
 
 @event("scheduler.allocation.preempt_requested", key="allocation_id")
 class PreemptRequested(msgspec.Struct, frozen=True, kw_only=True):
-    """The script is asked to save and leave; it listens. Killed when it has not left `within_s`."""
+    """The script is asked to save and exit, and listens for it.
+
+    It is killed if it has not exited `within_s`.
+    """
 
     allocation_id: str
     reason: str
     wanted_by: str = ""
-    """Allocation that its slots are for; empty when a person or the search wants it to leave."""
+    """Allocation that its slots are for; empty if a user or the search wants it to exit."""
     within_s: float = 3600.0
     """Counted from the time of this event."""
     deadline_at: float | None = None
-    """The deadline itself, in events written before there was `within_s`."""
+    """The deadline itself, in events older than `within_s`."""
 
 
 @event("scheduler.allocation.kill_requested", key="allocation_id")
 class KillRequested(msgspec.Struct, frozen=True):
-    """Workers end what runs of the allocation, at once."""
+    """Workers must end the allocation's processes immediately."""
 
     allocation_id: str
     reason: str
@@ -174,7 +181,7 @@ class KillRequested(msgspec.Struct, frozen=True):
 
 @event("scheduler.allocation.ended", key="allocation_id")
 class AllocationEnded(msgspec.Struct, frozen=True, kw_only=True):
-    """Every member is gone and the slots are free. The searcher judges what it means for the trial."""
+    """All members have ended and the slots are free. The searcher decides what that means for the trial."""
 
     allocation_id: str
     kind: TaskKind
@@ -184,12 +191,14 @@ class AllocationEnded(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     reason: str
     permanent: bool = False
-    """Another try would meet the same failure. False in older events."""
+    """Whether a retry would fail the same way. False in older events."""
 
 
 @event("scheduler.allocation.given_up", key="allocation_id")
 class GivenUp(msgspec.Struct, frozen=True):
-    """A part whose worker was lost is over: its host had to end it (`fence_s`), and had the time to."""
+    """A part on a lost worker has ended: its host had to end it (`fence_s`), and the time for that has
+    passed.
+    """
 
     allocation_id: str
     worker_id: str
@@ -198,9 +207,9 @@ class GivenUp(msgspec.Struct, frozen=True):
 
 @event("scheduler.worker.lost", key="worker_id")
 class WorkerLost(msgspec.Struct, frozen=True):
-    """No sign of life for longer than the reconnect wait; what ran there ends as `worker_lost`.
+    """No heartbeat for longer than the reconnect timeout. What ran there ends as `worker_lost`.
 
-    At once, but where hosts end by themselves what is out of touch: there as soon as they have had the time.
+    It ends immediately, or, where hosts fence themselves, once they have had the time to do so.
     """
 
     worker_id: str
@@ -209,7 +218,10 @@ class WorkerLost(msgspec.Struct, frozen=True):
 
 @event("scheduler.worker.forgotten", key="worker_id")
 class WorkerForgotten(msgspec.Struct, frozen=True):
-    """A worker that left or was lost long ago leaves all lists. If it comes back, it is a new one."""
+    """A worker that left or was lost long ago is removed from all lists.
+
+    If it returns, it is a new worker.
+    """
 
     worker_id: str
     reason: str
@@ -217,7 +229,7 @@ class WorkerForgotten(msgspec.Struct, frozen=True):
 
 @event("scheduler.allocation.deadline_passed", key="allocation_id")
 class DeadlinePassed(msgspec.Struct, frozen=True):
-    """A due time that the scheduler's state holds has come: time as a fact of the log."""
+    """A due time in the scheduler's state has come. This makes time a fact of the log."""
 
     allocation_id: str
     due_at: float
@@ -225,7 +237,7 @@ class DeadlinePassed(msgspec.Struct, frozen=True):
 
 @event("scheduler.trial.pause_over", key="trial_id")
 class PauseOver(msgspec.Struct, frozen=True):
-    """A run of the trial is over, and nobody said in time what becomes of it: others may have its share."""
+    """A run of the trial has ended without a timely decision about the trial. Others may use its share."""
 
     trial_id: int
     due_at: float
@@ -243,44 +255,44 @@ class PoolConfigured(msgspec.Struct, frozen=True, kw_only=True):
 
 @event("scheduler.worker.switched", key="worker_id")
 class WorkerSwitched(msgspec.Struct, frozen=True, kw_only=True):
-    """A person opened or closed a worker. Closed without `draining`: what runs there is killed."""
+    """A user enabled or disabled a worker. Disabled without `draining`, its running tasks are killed."""
 
     worker_id: str
     enabled: bool
     draining: bool = False
-    """Closed for new work only; what runs may come to its end."""
+    """Disabled only for new work; running tasks may finish."""
     reason: str
 
 
 @event("scheduler.worker.wanted", key="worker_id")
 class WorkerWanted(msgspec.Struct, frozen=True, kw_only=True):
-    """A pool is to get another worker. The provisioner hears it and asks the pool's engine for one."""
+    """A pool needs another worker. The provisioner listens and requests one from the pool's engine."""
 
     worker_id: str
-    """The new worker registers under this id, which is never used again."""
+    """The new worker registers under this id, which is never reused."""
     pool: str
     number: int
-    """Counts the workers that the pool has asked for, from 1."""
+    """Counts the workers requested by the pool, from 1."""
     reason: str
 
 
 @event("scheduler.worker.provision_reported", key="worker_id")
 class ProvisionReported(msgspec.Struct, frozen=True, kw_only=True):
-    """What the engine of a pool says of a worker that was asked for; stated when it says something new."""
+    """An engine's report about a requested worker. Published when it contains something new."""
 
     worker_id: str
     pool: str
     phase: Phase
     detail: str = ""
-    """In the engine's words: the number of its job, what it waits for, why it ended."""
+    """The engine's own text: its job id, what it waits for, why it ended."""
     ends_at: float = 0.0
-    """When the engine will take the host away, in seconds since the epoch; 0: no such time is known."""
+    """When the engine will take the host away, in seconds since the epoch; 0 if unknown."""
     reason: str
 
 
 @event("scheduler.worker.time_passed", key="worker_id")
 class WorkerTimePassed(msgspec.Struct, frozen=True):
-    """A due time of a worker that was asked for has come: it is idle, late, gone, or its host's time ends."""
+    """A due time of a requested worker has come: it is idle, late or gone, or its host's time is ending."""
 
     worker_id: str
     due_at: float
@@ -290,40 +302,40 @@ class WorkerTimePassed(msgspec.Struct, frozen=True):
 class WorkerReleased(msgspec.Struct, frozen=True, kw_only=True):
     """A worker is given back: it gets no more work, and its engine ends it once it is empty.
 
-    What still runs on it is asked to save and leave.
+    Tasks that still run on it are asked to save and exit.
     """
 
     worker_id: str
     pool: str
     reason: str
     failed: bool = False
-    """It never did what it was asked for: the pool waits before it asks again."""
+    """It never fulfilled its purpose, so the pool waits before it requests another."""
 
 
 @event("scheduler.worker.dismissed", key="worker_id")
 class WorkerDismissed(msgspec.Struct, frozen=True, kw_only=True):
-    """Nothing is left of a worker that was asked for: neither its engine nor the cluster knows it."""
+    """Nothing is left of a requested worker: neither its engine nor the cluster knows it any more."""
 
     worker_id: str
     pool: str
     reason: str
     failed: bool = False
-    """It ended before it had ever registered: the pool waits before it asks again."""
+    """It ended before it ever registered, so the pool waits before it requests another."""
 
 
 @event("scheduler.pool.engine_reported", key="pool")
 class EngineReported(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the engine of a pool can be asked; stated when that changes."""
+    """Whether a pool's engine can be queried. Published when that changes."""
 
     pool: str
     problem: str
-    """Why it cannot be asked, in its own words; empty: it answers."""
+    """Why it cannot be queried, in its own words; empty if it answers."""
     reason: str
 
 
 @event("scheduler.pool.retry_due", key="pool")
 class RetryDue(msgspec.Struct, frozen=True):
-    """A pool has waited long enough after workers that failed to start, and may ask for others."""
+    """A pool has waited long enough after workers that failed to start, and may request others."""
 
     pool: str
     due_at: float
@@ -331,7 +343,7 @@ class RetryDue(msgspec.Struct, frozen=True):
 
 @event("scheduler.worker.slot_switched", key="worker_id")
 class SlotSwitched(msgspec.Struct, frozen=True, kw_only=True):
-    """The same for one slot of a worker."""
+    """A user enabled or disabled one slot of a worker; see `WorkerSwitched`."""
 
     worker_id: str
     slot_id: int
@@ -342,30 +354,30 @@ class SlotSwitched(msgspec.Struct, frozen=True, kw_only=True):
 
 @event("scheduler.job.changed", key="experiment_id")
 class JobChanged(msgspec.Struct, frozen=True, kw_only=True):
-    """A job's place in the queue and its share, whole, after a change by a person."""
+    """The complete queue settings of a job, after a change by a user."""
 
     experiment_id: int
     pool: str
     priority: int
-    """1 to 99, smaller first."""
+    """1 to 99, smaller numbers first."""
     weight: float
-    """Relative share under fair share, above 0."""
+    """Fair share weight, above 0."""
     max_slots: int | None
-    """Most slots of all its allocations together; None is no limit."""
+    """Maximum number of slots of all its allocations together; None means no limit."""
     position: str
-    """Decimal number; smaller goes first. Starts as the submission time in microseconds."""
+    """Decimal number; smaller runs first. Initially the submission time in microseconds."""
     reason: str
 
 
 @event("scheduler.creation.kept", key="request_id")
 class CreationKept(msgspec.Struct, frozen=True):
-    """Something was made for a request with an `Idempotency-Key`; the same request again leads to it."""
+    """Something was created for a request with an `Idempotency-Key`. Repeated requests return it."""
 
     request_id: str
-    """Made of who asked and of the key."""
+    """Derived from the user and the key."""
     key: str
     digest: str
-    """Of all that was asked for; another request with the same key is refused."""
+    """Digest of the complete request. A different request with the same key is refused."""
     value: Any
-    """What the command was answered: the id of what was made."""
+    """The answer to the command: the id of the created object."""
     reason: str

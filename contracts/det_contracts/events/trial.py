@@ -1,6 +1,7 @@
-"""What the script of a trial states, through the SDK.
+"""Facts that a trial's script states through the SDK.
 
-A script writes these by itself, so their fields have bounds: what goes beyond is no event, and all skip it.
+Scripts write these themselves, so their fields are bounded. A message out of bounds is not an event, and all
+readers skip it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ Count = Annotated[int, Meta(ge=0, le=WHOLE)]
 Bytes = Annotated[int, Meta(ge=0, le=2**50)]
 Token = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,64}\Z")]
 Text = Annotated[str, Meta(max_length=TEXT_CHARACTERS, pattern=r"^[^\x00]*\Z")]
-"""Databases have no NUL in text."""
+"""Databases do not allow NUL in text."""
 
 
 @event("trial.operation_completed", key="trial_id")
@@ -32,12 +33,14 @@ class OperationCompleted(msgspec.Struct, frozen=True, kw_only=True):
     seq: Count
     length: Count
     metric: Any
-    """A number; NaN and infinities as the strings NaN, Infinity, -Infinity; any JSON for custom searchers."""
+    """A number, with NaN and infinities as the strings NaN, Infinity, -Infinity; any JSON for custom
+    searchers.
+    """
 
 
 @event("trial.progressed", key="trial_id")
 class Progressed(msgspec.Struct, frozen=True):
-    """How far the current operation has come: units trained in all. Advisory, thinned out by the SDK."""
+    """Progress of the current operation: total units trained. Advisory, and thinned by the SDK."""
 
     trial_id: Count
     run: Count
@@ -46,7 +49,7 @@ class Progressed(msgspec.Struct, frozen=True):
 
 @event("trial.exited_early", key="trial_id")
 class ExitedEarly(msgspec.Struct, frozen=True):
-    """The script gives the trial up: `INVALID_HP`, `INIT_INVALID_HP` or `USER_REQUESTED_STOP`."""
+    """The script ends the trial: `INVALID_HP`, `INIT_INVALID_HP` or `USER_REQUESTED_STOP`."""
 
     trial_id: Count
     run: Count
@@ -55,7 +58,7 @@ class ExitedEarly(msgspec.Struct, frozen=True):
 
 @event("trial.checkpoint_stored", key="trial_id")
 class CheckpointStored(msgspec.Struct, frozen=True, kw_only=True):
-    """All bytes of a checkpoint are in the store. The searcher resumes from it, checkpoints registers it."""
+    """All bytes of a checkpoint are stored. The searcher resumes from it, and checkpoints registers it."""
 
     trial_id: Count
     experiment_id: Count
@@ -64,14 +67,14 @@ class CheckpointStored(msgspec.Struct, frozen=True, kw_only=True):
     allocation_id: Text
     uuid: Token
     resources: dict[str, Bytes]
-    """Relative path to bytes; a directory ends in '/' and has 0."""
+    """Relative path to size in bytes. A directory ends in '/' and has size 0."""
     metadata: dict[str, Any]
     steps_completed: Count
 
 
 @event("trial.preemption_acknowledged", key="trial_id")
 class PreemptionAcknowledged(msgspec.Struct, frozen=True):
-    """The coming exit is meant: asked to leave, or out of operations."""
+    """The exit that follows is intentional: the script was asked to exit, or has no more operations."""
 
     trial_id: Count
     run: Count
@@ -79,7 +82,10 @@ class PreemptionAcknowledged(msgspec.Struct, frozen=True):
 
 @event("trial.heartbeat", key="trial_id")
 class Heartbeat(msgspec.Struct, frozen=True):
-    """The script of an unmanaged trial lives. Of earlier versions: now signs of life are not stored."""
+    """The script of an unmanaged trial is alive.
+
+    Only from earlier versions; heartbeats are no longer stored.
+    """
 
     trial_id: Count
     run: Count
@@ -87,7 +93,7 @@ class Heartbeat(msgspec.Struct, frozen=True):
 
 @event("trial.status_set", key="trial_id")
 class StatusSet(msgspec.Struct, frozen=True):
-    """Short text that is shown as the runner's state."""
+    """A short text shown as the state of the run."""
 
     trial_id: Count
     run: Count

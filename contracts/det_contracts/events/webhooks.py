@@ -1,4 +1,4 @@
-"""What the webhooks service decides: whom to tell of what, each attempt to do so, and when it is given up."""
+"""Decisions of the webhooks service: webhooks, delivery attempts, and giving up."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ import msgspec
 from det_contracts.codec import event
 
 WebhookKind = Literal["DEFAULT", "SLACK"]
-"""A signed JSON document, or a message as Slack takes it."""
+"""A signed JSON document, or a message in Slack's format."""
 TriggerState = Literal["ACTIVE", "PAUSED", "COMPLETED", "CANCELED", "ERROR"]
-"""States of an experiment whose beginning can be told."""
+"""States of an experiment that can trigger a notification when they are entered."""
 Occasion = Literal["EXPERIMENT_STATE_CHANGE", "TEST"]
 KINDS: tuple[WebhookKind, ...] = get_args(WebhookKind)
 TRIGGER_STATES: tuple[TriggerState, ...] = get_args(TriggerState)
 
 
 class Trigger(msgspec.Struct, frozen=True):
-    """What a webhook waits for: that an experiment comes into a state."""
+    """What triggers a webhook: an experiment entering a state."""
 
     id: int
     state: TriggerState
 
 
 class ExperimentTold(msgspec.Struct, frozen=True, kw_only=True):
-    """An experiment, as receivers are told of it."""
+    """An experiment as described to receivers."""
 
     id: int
     state: TriggerState
     name: str
     duration_s: float
-    """Since it was created."""
+    """Since its creation."""
     resource_pool: str
     slots_per_trial: int
     workspace: str
@@ -40,16 +40,16 @@ class ExperimentTold(msgspec.Struct, frozen=True, kw_only=True):
 
 @event("webhooks.webhook.set", key="webhook_id")
 class WebhookSet(msgspec.Struct, frozen=True, kw_only=True):
-    """Whoever listens at an address is told of experiments from now on."""
+    """An address is notified about experiments from now on."""
 
     webhook_id: int
     kind: WebhookKind
     host: str
-    """Of the address, with its port if one was named: the rest of it may be a secret."""
+    """Host of the address, with the port if given. The rest of the address may be secret."""
     url: str
-    """The address, sealed where the cluster has a key for that."""
+    """The address, encrypted if the cluster has a key for that."""
     signing_key: str
-    """What documents are signed with, sealed likewise."""
+    """Key for signing documents, encrypted likewise."""
     triggers: tuple[Trigger, ...]
     user: str
     reason: str
@@ -57,7 +57,7 @@ class WebhookSet(msgspec.Struct, frozen=True, kw_only=True):
 
 @event("webhooks.webhook.removed", key="webhook_id")
 class WebhookRemoved(msgspec.Struct, frozen=True):
-    """Nobody is told any more; its deliveries are forgotten, those too that wait."""
+    """The webhook was removed. Its deliveries are forgotten, including pending ones."""
 
     webhook_id: int
     reason: str
@@ -65,10 +65,10 @@ class WebhookRemoved(msgspec.Struct, frozen=True):
 
 @event("webhooks.delivery.due", key="delivery_id")
 class DeliveryDue(msgspec.Struct, frozen=True, kw_only=True):
-    """A webhook is to be told of something. What that is stands here, whole: all attempts say the same."""
+    """A webhook should be notified. The content is complete here, so all attempts send the same."""
 
     delivery_id: str
-    """A UUID; receivers know by it what they were told before."""
+    """A UUID by which receivers detect repeated deliveries."""
     webhook_id: int
     occasion: Occasion
     experiment: ExperimentTold | None = None
@@ -79,25 +79,25 @@ class DeliveryDue(msgspec.Struct, frozen=True, kw_only=True):
 
 @event("webhooks.delivery.tried", key="delivery_id")
 class DeliveryTried(msgspec.Struct, frozen=True, kw_only=True):
-    """One attempt to deliver is over."""
+    """A delivery attempt has ended."""
 
     delivery_id: str
     webhook_id: int
     attempt: int
     """Counts the attempts of the delivery from 1."""
     status: int = 0
-    """HTTP status of the answer; 0: there was none."""
+    """HTTP status of the response; 0 if there was none."""
     problem: str = ""
-    """Why it did not arrive; empty: it did."""
+    """Why it was not delivered; empty if it was."""
     took_s: float
     next_at: float | None = None
-    """When the next attempt is due, seconds since the epoch; None: there is none."""
+    """When the next attempt is due, in seconds since the epoch; None if there is none."""
     reason: str
 
 
 @event("webhooks.delivery.given_up", key="delivery_id")
 class DeliveryGivenUp(msgspec.Struct, frozen=True):
-    """It is not tried again."""
+    """The delivery is not attempted again."""
 
     delivery_id: str
     webhook_id: int
@@ -106,13 +106,13 @@ class DeliveryGivenUp(msgspec.Struct, frozen=True):
 
 @event("webhooks.creation.kept", key="request_id")
 class CreationKept(msgspec.Struct, frozen=True):
-    """A webhook was made for a request with an `Idempotency-Key`; the same request again leads to it."""
+    """A webhook was created for a request with an `Idempotency-Key`. Repeated requests return it."""
 
     request_id: str
-    """Made of who asks and of the key."""
+    """Derived from the user and the key."""
     key: str
     digest: str
-    """Of all that was asked for; another request with the same key is refused."""
+    """Digest of the complete request. A different request with the same key is refused."""
     value: Any
-    """What the command was answered: the id of the webhook."""
+    """The answer to the command: the id of the webhook."""
     reason: str

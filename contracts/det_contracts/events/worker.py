@@ -1,4 +1,4 @@
-"""What workers state of their hosts and of the processes on them."""
+"""Facts that workers state about their hosts and the processes on them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from det_contracts.limits import NAME_CHARACTERS, TEXT_CHARACTERS, WHOLE, WORKER
 
 
 class Slot(msgspec.Struct, frozen=True):
-    """One accelerator, or one share of the CPU, that a worker offers."""
+    """An accelerator, or a share of the CPU, that a worker offers."""
 
     id: int
     kind: str
@@ -23,42 +23,51 @@ class Slot(msgspec.Struct, frozen=True):
 
 @event("worker.registered", key="worker_id")
 class WorkerRegistered(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker is there: started, or back after an absence. The scheduler counts on its slots from now on."""
+    """A worker has started, or returned after an absence. The scheduler uses its slots from now on."""
 
     worker_id: str
     instance: str = ""
-    """Of its folder: tells the worker from another one of the same id. Empty in older events."""
+    """Id of its folder, which distinguishes it from another worker with the same id.
+
+    Empty in older events.
+    """
     host: str = ""
     """Name of the machine or container."""
     session: str
-    """New at each start of the worker process."""
+    """New for each start of the worker process."""
     pool: str
     address: str
     version: str
     slots: tuple[Slot, ...]
     reads_after: int
-    """Position of CONTROL that the worker reads on from: what was assigned to it later, it will hear of."""
+    """Position of CONTROL from which the worker continues reading. It will receive later assignments."""
     replaces: int | None = None
-    """Position in CONTROL of the registration of this id that the worker took for the newest, 0 for none.
-    Where there is a newer one by now, this one is not admitted. None in older events."""
+    """Position in CONTROL of what the worker took for the latest registration of this id; 0 for none.
+
+    If there is a
+    newer one by now, this one is not admitted. None in older events.
+    """
     running: tuple[str, ...]
-    """Allocations whose processes the worker holds or has an unreported end of; all others on it are gone."""
+    """Allocations whose processes it holds, or whose end it has not reported yet.
+
+    All others on it are gone.
+    """
     launcher: str = "process"
-    """What starts its tasks: `process`, or the container engine's name. Older workers had processes alone."""
+    """What starts its tasks: `process`, or the container engine's name. Older workers had only processes."""
 
 
 def takes_over(event: WorkerRegistered, instance: str, host: str) -> bool:
-    """Whether who registers is another than the worker with this folder on this host.
+    """Whether the registering worker is another one than that with this folder on this host.
 
-    While that one is here, such a registration counts for nothing: all who fold it pass over it. Workers of
-    earlier versions did not say who they are.
+    While the latter is present, such a registration has no effect: all readers skip it. Workers of earlier
+    versions did not identify themselves.
     """
     return bool(instance and event.instance != instance) or bool(host and event.host != host)
 
 
 @event("worker.left", key="worker_id")
 class WorkerLeft(msgspec.Struct, frozen=True):
-    """The worker was stopped on purpose; nothing of it runs any more."""
+    """The worker was stopped on purpose, and none of its processes runs any more."""
 
     worker_id: str
     session: str
@@ -74,25 +83,29 @@ class AllocationStarted(msgspec.Struct, frozen=True):
 
 @event("worker.allocation_exited", key="worker_id")
 class AllocationExited(msgspec.Struct, frozen=True, kw_only=True):
-    """The worker's share of an allocation is over, its log shipped. Stated once per allocation and worker."""
+    """The worker's share of an allocation has ended and its log is shipped.
+
+    Stated once per allocation and worker.
+    """
 
     worker_id: str
     allocation_id: str
     exit_code: int | None = None
-    """128 + n after signal n; None when nothing could be started."""
+    """128 + n after signal n; None if nothing could be started."""
     message: str = ""
-    """What went wrong before the entrypoint, or with it for good, in words for the user."""
+    """What went wrong before the entrypoint started, or permanently with it, as text for the user."""
     lost: bool = False
-    """Its host ended it because it was out of touch, or found it gone: nobody's failure."""
+    """Its host ended it because it was out of contact, or found it gone. Not counted as a failure."""
     permanent: bool = False
-    """Another try would meet the same: a file or module is missing, the code is no Python.
-    False in older events."""
+    """Whether a retry would fail the same way: a file or module is missing, or the code is not Python.
+    False in older events.
+    """
 
 
 def beyond_limits(fact: Any) -> str:
-    """Which field of a worker's fact is larger than anybody needs, or cannot be kept; empty for none.
+    """Return which field of a worker's fact is too large or cannot be stored; empty if none.
 
-    Asked where facts are admitted, not where they are read: what earlier versions let into the log stays.
+    Checked when facts are admitted, not when they are read: what earlier versions admitted stays in the log.
 
     >>> beyond_limits(WorkerLeft("w", "a" * 600))
     'session has 600 characters, or a NUL: at most 512 are taken, without one'

@@ -1,6 +1,6 @@
-"""The experiment configuration: read, checked, merged and completed, as plain data in and out.
+"""The experiment configuration: parsing, validation, merging and completion of plain data.
 
-Callers parse YAML themselves and bring the clock's and the generator's results along.
+Callers parse YAML themselves, and pass in values from the clock and the random generator.
 """
 
 from det_contracts.expconf.complete import complete, merge, sanity_check

@@ -1,4 +1,4 @@
-"""From what a user wrote to the configuration that is stored (experiment configuration spec, section 1)."""
+"""Completes a user's configuration to the one that is stored (experiment configuration spec, section 1)."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def complete(
     name: str,
     managed: bool = True,
 ) -> dict[str, Any]:
-    """The configuration with everything set, which completes to itself.
+    """Return the configuration with all fields set. Completing the result again returns it unchanged.
 
-    `defaults` are partial configurations, the most specific first: template, task container
-    defaults, checkpoint storage of the workspace, of the cluster. `seed` and `name` are used where
-    the configuration has none. What is not `managed` runs outside of the cluster, and needs no entrypoint.
-    Raises `ConfigErrors` with all failures of the first stage that has any.
+    `defaults` are partial configurations, most specific first: template, task container defaults, checkpoint
+    storage of the workspace, of the cluster. `seed` and `name` are used if the configuration has none. An
+    experiment that is not `managed` runs off cluster and needs no entrypoint. Raises `ConfigErrors` with all
+    failures of the first stage that has any.
     """
     config = checked(user)
     for index, low in enumerate(defaults):
@@ -39,7 +39,7 @@ def complete(
 
 
 def finished(config: dict[str, Any]) -> dict[str, Any]:
-    """A merged configuration with the schema's defaults, if nothing required is missing from it."""
+    """Fill in the schema's defaults in a merged configuration, and check that nothing required is missing."""
     filled: dict[str, Any] = EXPERIMENT.fill(_read(config, Faults()))
     return _read(filled, Faults(final=True))
 
@@ -51,7 +51,7 @@ def _read(config: dict[str, Any], faults: Faults) -> dict[str, Any]:
 
 
 def checked(config: object, root: str = ROOT) -> dict[str, Any]:
-    """A configuration, partial or not, in its normal form; raises `ConfigErrors` for what does not fit."""
+    """Normalize a complete or partial configuration. Raises `ConfigErrors` if it is invalid."""
     faults = Faults()
     data = without_version(plain(config, root, faults), faults)
     read: dict[str, Any] = EXPERIMENT.read(data, root, faults)
@@ -60,11 +60,14 @@ def checked(config: object, root: str = ROOT) -> dict[str, Any]:
 
 
 def sanity_check(user: object) -> None:
-    """Raise `ConfigErrors` when a configuration, partial or not, has wrong types, ranges or unions."""
+    """Raise `ConfigErrors` if a complete or partial configuration has wrong types, ranges or unions."""
     checked(user)
 
 
 def merge(high: Mapping[str, Any], low: Mapping[str, Any]) -> dict[str, Any]:
-    """Two partial configurations as one in normal form; `high` is the more specific side (section 3)."""
+    """Merge two partial configurations and normalize the result.
+
+    `high` is the more specific side (section 3).
+    """
     merged: dict[str, Any] = EXPERIMENT.merge(checked(high), checked(low))
     return merged

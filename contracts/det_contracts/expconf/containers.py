@@ -1,4 +1,4 @@
-"""Maps, lists and unions of the schema, made of smaller parts."""
+"""Maps, lists and unions of the schema, composed of smaller parts."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ Join = Callable[[list[Any], list[Any]], list[Any]]
 class Field(msgspec.Struct, frozen=True):
     """One key of a record.
 
-    `needed`: "finally" after merging, "now" whenever the record is written, "as key" even if null.
-    A `default` of None leaves the field null.
+    `needed`: "finally" after merging, "now" whenever the record is given, "as key" even if null. A `default`
+        of
+    None leaves the field null.
     """
 
     node: Node
@@ -28,7 +29,7 @@ class Field(msgspec.Struct, frozen=True):
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """A look at several fields of one record; it is left out while one of the fields in `about` is at fault.
+    """A check of several fields of a record. It is skipped if a field in `about` is already at fault.
 
     `judge` receives the record, in which unset fields are absent or null, and its path.
     """
@@ -40,9 +41,9 @@ class Rule(msgspec.Struct, frozen=True):
 def rule(
     about: str, message: str, holds: Callable[[dict[str, Any]], bool], *, at: str = "", final: bool = False
 ) -> Rule:
-    """A condition on the fields named in `about`, with blanks between; `at` continues the record's path.
+    """Create a condition on the blank-separated fields in `about`. `at` is appended to the record's path.
 
-    A `final` one is judged only after merging.
+    A `final` condition is checked only after merging.
     """
 
     def judge(value: dict[str, Any], path: str, faults: Faults) -> None:
@@ -53,17 +54,17 @@ def rule(
 
 
 def replace(high: list[Any], low: list[Any]) -> list[Any]:
-    """The more specific list stands for both."""
+    """Use the more specific list instead of both."""
     return high
 
 
 def low_first(high: list[Any], low: list[Any]) -> list[Any]:
-    """Both lists, the more specific one last, where later entries win."""
+    """Concatenate both lists with the more specific one last, for lists in which later entries win."""
     return [*low, *high]
 
 
 def unless_taken(key: str) -> Join:
-    """The more specific list, then what the other has under values of `key` not used yet."""
+    """Append to the more specific list those items of the other whose value of `key` is not in use yet."""
 
     def join(high: list[Any], low: list[Any]) -> list[Any]:
         taken = {item[key] for item in high}
@@ -73,7 +74,7 @@ def unless_taken(key: str) -> Join:
 
 
 class ListOf(Node, frozen=True):
-    """A list whose items are alike."""
+    """A list with items of the same kind."""
 
     item: Node
     join: Join = replace
@@ -92,7 +93,7 @@ class ListOf(Node, frozen=True):
 
 
 class MapOf(Node, frozen=True):
-    """A map with names of the user's choice, whose values are alike."""
+    """A map with arbitrary keys and values of the same kind."""
 
     item: Node
 
@@ -110,7 +111,7 @@ class MapOf(Node, frozen=True):
 
 
 class Record(Node, frozen=True):
-    """A map with known fields. An `open` one keeps other keys as they are."""
+    """A map with known fields. An `open` record keeps other keys unchanged."""
 
     fields: Mapping[str, Field]
     rules: tuple[Rule, ...] = ()
@@ -186,7 +187,7 @@ class Union(Node, frozen=True):
         return msgspec.structs.replace(branch, fields=fields)
 
     def _partial(self, value: dict[str, Any], at: str, faults: Faults) -> Any:
-        """Without the word the fields of any branch may stand there; they are read once it is known."""
+        """Read a map without the word. Fields of any branch are allowed, and are checked once it is known."""
         if faults.final:
             faults.add(f"{at}.{self.key}", "is required and not set")
         names = {self.key, *self.shared, *(key for branch in self.branches.values() for key in branch.fields)}
@@ -197,7 +198,7 @@ class Union(Node, frozen=True):
 
 
 def merged(high: dict[str, Any], low: dict[str, Any], node_of: Callable[[str], Node]) -> dict[str, Any]:
-    """Two maps key by key; what `high` leaves unset comes from `low`."""
+    """Merge two maps key by key. Keys that are unset in `high` come from `low`."""
     result = dict(low)
     for key, item in high.items():
         if item is not None:
@@ -209,7 +210,7 @@ def merged(high: dict[str, Any], low: dict[str, Any], node_of: Callable[[str], N
 
 
 def unknown(others: Mapping[str, Any], names: Iterable[str], at: str, faults: Faults) -> None:
-    """Note every key that nobody knows, with the nearest known name."""
+    """Report every unknown key, with the nearest known name."""
     for key in others:
         near = get_close_matches(key, names, n=1)
         hint = f', did you mean "{near[0]}"?' if near else ""

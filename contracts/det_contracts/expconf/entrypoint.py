@@ -1,4 +1,4 @@
-"""What a node starts for an entrypoint (launchers spec, sections 2 and 7)."""
+"""The command line that a node runs for an entrypoint (launchers spec, sections 2 and 7)."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ TRIAL_CLASS = re.compile(r"[a-zA-Z0-9_.]+:[a-zA-Z0-9_]+")
 
 
 class BadEntrypoint(ValueError):
-    """The configuration's entrypoint is of no known form."""
+    """The configuration's entrypoint has an unknown form."""
 
 
 def entrypoint_command(
     entrypoint: object, *, slots: int, nodes: int = 1, python: str = "python3"
 ) -> list[str]:
-    """The command line on each node; `slots` are those of one node. Raises `BadEntrypoint`.
+    """Return the command line for each node; `slots` is per node. Raises `BadEntrypoint`.
 
-    A list is run as it is, a string by the shell, and `module:Class` trains that class: under
-    torch's launcher when there is more than one worker.
+    A list is run unchanged, and a string by the shell. `module:Class` trains that class, under torch's
+    launcher if there is more than one worker process.
     """
     if isinstance(entrypoint, str):
         if not TRIAL_CLASS.fullmatch(entrypoint):

@@ -1,4 +1,6 @@
-"""What surrounds the entrypoint: images, variables, ports (experiment configuration spec, section 2.6)."""
+"""The environment of the entrypoint: images, variables, ports (experiment configuration spec, section
+2.6).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ BAD_VARIABLES = "is neither a list of strings nor a map of cpu, cuda, or rocm to
 
 
 def _by_device(value: Any, fits: Callable[[Any], bool], message: str) -> dict[str, Any]:
-    """The map with the old name `gpu` read as `cuda` where that is absent. Raises `Unfit`."""
+    """Return the map, reading the old name `gpu` as `cuda` if that is absent. Raises `Unfit`."""
     if not isinstance(value, dict):
         raise Unfit(message)
     devices = {key: item for key, item in value.items() if key != "gpu" and item is not None}
@@ -36,13 +38,13 @@ def _is_strings(value: object) -> bool:
 
 
 def image(value: Any) -> Any:
-    """One image for each kind of device, from one for all or a map. Raises `Unfit`."""
+    """Expand an image, or a map of images, to one image per kind of device. Raises `Unfit`."""
     images = dict.fromkeys(DEVICES, value) if isinstance(value, str) else value
     return _by_device(images, _is_string, BAD_IMAGE)
 
 
 def _pairs(value: Any) -> Any:
-    """`{NAME: value}` as a list; anything else as it is. Raises `Unfit`."""
+    """Convert `{NAME: value}` to a list; return anything else unchanged. Raises `Unfit`."""
     if not isinstance(value, dict) or not value or value.keys() & {*DEVICES, "gpu"}:
         return value
     if not all(isinstance(entry, str | int | float) for entry in value.values()):
@@ -57,7 +59,9 @@ def _spelled(value: str | int | float) -> str:
 
 
 def variables(value: Any) -> Any:
-    """A list of `NAME=VALUE` for each kind of device, from one for all, a map, or names with values."""
+    """Expand variables to a list of `NAME=VALUE` per device, from a list, a map of lists, or names with
+    values.
+    """
     value = _pairs(value)
     lists = dict.fromkeys(DEVICES, value) if isinstance(value, list) else value
     return _by_device(lists, _is_strings, BAD_VARIABLES)

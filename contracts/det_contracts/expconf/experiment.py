@@ -1,4 +1,6 @@
-"""The whole configuration: type, default and rule of each field (configuration spec, section 2)."""
+"""The complete configuration schema: type, default and rules of each field (configuration spec, section
+2).
+"""
 
 from __future__ import annotations
 
@@ -41,12 +43,12 @@ BAD_ENTRYPOINT = "must be a string or a list of strings"
 
 
 def either(high: list[Any], low: list[Any]) -> list[Any]:
-    """Both sides of a set, sorted."""
+    """Return the union of two sets, sorted."""
     return sorted({*high, *low})
 
 
 def label_list(value: Any) -> Any:
-    """A sorted list without repetitions, from a list or from the old map of label to true or false."""
+    """Convert a list, or the old map of label to true or false, to a sorted list without duplicates."""
     if isinstance(value, dict) and all(isinstance(choice, bool | None) for choice in value.values()):
         value = [label for label, choice in value.items() if choice]
     if not isinstance(value, list) or not all(isinstance(label, str) for label in value):
@@ -55,7 +57,7 @@ def label_list(value: Any) -> Any:
 
 
 def command(value: Any) -> Any:
-    """An entrypoint: one string, or a program with its arguments. Raises `Unfit`."""
+    """Check an entrypoint: a string, or a program with its arguments. Raises `Unfit`."""
     words = [value] if isinstance(value, str) else value
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise Unfit(BAD_ENTRYPOINT)
@@ -63,7 +65,7 @@ def command(value: Any) -> Any:
 
 
 def judge_grid(config: dict[str, Any], at: str, faults: Faults) -> None:
-    """Note what keeps a grid from being laid out."""
+    """Report what prevents a grid from being constructed."""
     if not is_grid(config):
         return
     hyperparameters = config.get("hyperparameters") or {}

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, gathered so that one answer names everything."""
+"""Collects the errors of a configuration, so that one response lists all of them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ COMPLETENESS = "invalid experiment configuration"
 
 
 class ConfigErrors(Exception):
-    """One stage of reading a configuration failed; every failure of that stage is in `errors`.
+    """One stage of reading a configuration failed. `errors` lists all failures of that stage.
 
-    `stage` is the text that goes in front; each error starts with its path, such as
+    `stage` is the text in front of them. Each error starts with its path, such as
     `<config>.hyperparameters.lr.minval: ...` (experiment configuration spec, section 1).
     """
 
@@ -23,28 +23,28 @@ class ConfigErrors(Exception):
 
 
 class Faults:
-    """The failures of one stage so far; in the `final` stage the eventually required fields must be set."""
+    """The failures of one stage so far. In the `final` stage, required fields must be set."""
 
     def __init__(self, *, final: bool = False) -> None:
         self.final = final
         self.found: list[str] = []
 
     def add(self, at: str, message: str) -> None:
-        """Note a failure of the value at a path."""
+        """Add a failure of the value at a path."""
         self.found.append(f"{at}: {message}")
 
     def clean(self, at: str) -> bool:
-        """Whether nothing was found at a path or below it."""
+        """Whether there is no failure at a path or below it."""
         return not any(fault.startswith((f"{at}:", f"{at}.", f"{at}[")) for fault in self.found)
 
     def raise_any(self, stage: str) -> None:
-        """Raise `ConfigErrors` when something was found."""
+        """Raise `ConfigErrors` if there are failures."""
         if self.found:
             raise ConfigErrors(stage, tuple(self.found))
 
 
 def described(value: object) -> str:
-    """A value in a message: scalars as JSON, cut at 40 characters; containers by their kind."""
+    """Format a value for a message: scalars as JSON, cut to 40 characters; containers by their kind."""
     if isinstance(value, dict):
         return "a map"
     if isinstance(value, list):

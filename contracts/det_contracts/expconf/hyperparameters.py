@@ -53,7 +53,7 @@ SAMPLED = {
 
 
 class Group(Node, frozen=True):
-    """A map of hyperparameters, nested to any depth. Two groups merge by name, anything else stands whole."""
+    """A map of hyperparameters, nested to any depth. Two groups merge by name; anything else is replaced."""
 
     def read(self, value: Any, at: str, faults: Faults) -> Any:
         if not isinstance(value, dict):
@@ -87,15 +87,15 @@ class Group(Node, frozen=True):
 
 
 def is_group(value: object) -> bool:
-    """Whether this is a group of hyperparameters rather than one of them."""
+    """Whether this is a group of hyperparameters rather than a single one."""
     return isinstance(value, dict) and "type" not in value
 
 
 def leaves(hyperparameters: dict[str, Any], above: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Every single hyperparameter with the names that lead to it: ascending names, depth first.
+    """Yield every single hyperparameter with its path of names: in ascending order, depth first.
 
-    The order in which search methods draw and in which a grid has its axes (searchers spec,
-    sections 2 and 4). Works on sampled values too.
+    Search methods draw in this order, and it is the order of a grid's axes (searchers spec, sections 2 and
+    4). Also works on sampled values.
     """
     for name in sorted(hyperparameters):
         value = hyperparameters[name]
@@ -106,19 +106,19 @@ def leaves(hyperparameters: dict[str, Any], above: Path = ()) -> Iterator[tuple[
 
 
 def flat(hyperparameters: dict[str, Any]) -> dict[str, Any]:
-    """The hyperparameters with dotted names, for display."""
+    """Return the hyperparameters with dotted names, for display."""
     return {".".join(path): value for path, value in leaves(hyperparameters)}
 
 
 def has_count(hyperparameter: object) -> bool:
-    """Whether a grid knows how many points this one hyperparameter has."""
+    """Whether the number of grid points of this hyperparameter is known."""
     if isinstance(hyperparameter, dict) and hyperparameter.get("type") in COUNTED:
         return hyperparameter.get("count") is not None
     return True
 
 
 def note_uncounted(value: Any, at: str, faults: Faults) -> None:
-    """Note every range without a count, at any depth and in lists too, as a grid cannot use it."""
+    """Report every range without a count, at any depth including lists, because a grid cannot use it."""
     if not has_count(value):
         faults.add(at, NO_COUNT)
     if isinstance(value, list):

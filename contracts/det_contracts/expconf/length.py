@@ -1,4 +1,4 @@
-"""How long to train: a number of batches, records or epochs, or of nothing in particular."""
+"""Training lengths: a number of batches, records or epochs, or without a unit."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ MESSAGE = 'a length object must have one attribute named "batches", "records", o
 
 
 class Length(msgspec.Struct, frozen=True):
-    """A training length; `unit` is None when the script alone knows what is counted."""
+    """A training length. `unit` is None if only the script knows what is counted."""
 
     count: int
     unit: Unit | None = None
 
     @classmethod
     def of(cls, value: object) -> Length:
-        """The length as a completed configuration writes it: `{"batches": 100}`, or `100`."""
+        """Parse a length from a completed configuration: `{"batches": 100}`, or `100`."""
         if isinstance(value, int) and not isinstance(value, bool):
             return cls(value)
         if isinstance(value, dict) and len(value) == 1:
@@ -32,12 +32,12 @@ class Length(msgspec.Struct, frozen=True):
         raise ValueError(f"{MESSAGE}, or be an integer; this one is {value!r}")
 
     def plain(self) -> int | dict[str, int]:
-        """The length as a configuration writes it."""
+        """Return the length in the form used in configurations."""
         return self.count if self.unit is None else {self.unit: self.count}
 
 
 class LengthNode(Node, frozen=True):
-    """A length of at least `low`; `bare` allows an integer without a unit. Two lengths never mix."""
+    """A length of at least `low`. `bare` allows an integer without a unit. Two lengths are never merged."""
 
     low: int = 0
     bare: bool = False

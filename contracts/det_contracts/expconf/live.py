@@ -1,4 +1,4 @@
-"""The few fields that may change while an experiment lives (experiment configuration spec, section 4)."""
+"""The fields that may change during an experiment (experiment configuration spec, section 4)."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ LIVE_FIELDS = (
 
 
 def revise(config: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The completed configuration after a live change, by dotted field, such as `{"resources.max_slots": 4}`.
+    """Apply a live change, given by dotted field such as `{"resources.max_slots": 4}`, to a configuration.
 
-    A value of None unsets the field. Raises `ConfigErrors` for fields that are fixed at submit and
-    for values that do not fit.
+    A value of None unsets the field. Raises `ConfigErrors` for fields that are fixed after submission and for
+    invalid values.
     """
     faults = Faults()
     for field in changes:

@@ -1,4 +1,4 @@
-"""The secrets of a configuration: where they are, and a copy of it that may be shown to anybody."""
+"""Secrets in a configuration: where they are, and how to mask them for display."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from det_contracts.expconf.environment import CREDENTIALS
 
 MASK = "********"
 Where = tuple[str, ...]
-"""Keys that lead to a secret; of an environment variable the last one is its name."""
+"""Keys that lead to a secret. For an environment variable, the last one is its name."""
 Change = Callable[[Where, Any], Any]
 
 _STORAGE = ("access_key", "secret_key", "connection_string", "credential")
 OF_SHELLS = (("shell", "private_key"), ("serves", "host_key"))
-"""Where the gateway puts the keys of a shell: what its owner logs in with, and that of its server."""
+"""Where the gateway stores the keys of a shell: the owner's login key and the server's host key."""
 _NAMES = re.compile(
     r"(.*_)?(KEY|KEY_ID|APIKEY|TOKEN|SECRET|CREDENTIALS?|CREDS|PASSWD|PASSPHRASE)|.*PASSWORD.*", re.IGNORECASE
 )
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a variable of this name is taken to hold a secret."""
+    """Whether a variable of this name is assumed to be a secret."""
     return _NAMES.fullmatch(name) is not None
 
 
 def is_masked(value: Any) -> bool:
-    """Whether a value is no more than asterisks."""
+    """Whether a value consists only of asterisks."""
     return isinstance(value, str) and value.count("*") == len(value) >= len(MASK)
 
 
 def masked(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy with every secret that is set replaced by asterisks (sections 2.4 and 2.6)."""
+    """Return a copy in which every secret that is set is replaced by asterisks (sections 2.4 and 2.6)."""
     return with_secrets(config, lambda where, value: MASK)
 
 
 def secrets_of(config: Mapping[str, Any]) -> dict[Where, Any]:
-    """Every secret that is set, by where it is."""
+    """Return every secret that is set, by its location."""
     secrets: dict[Where, Any] = {}
 
     def note(where: Where, value: Any) -> Any:
@@ -50,7 +50,7 @@ def secrets_of(config: Mapping[str, Any]) -> dict[Where, Any]:
 
 
 def with_secrets(config: Mapping[str, Any], change: Change) -> dict[str, Any]:
-    """A copy with every secret that is set replaced by what `change` makes of it; nothing else is copied."""
+    """Return a copy with every secret replaced by the result of `change`. Nothing else is copied."""
     shown = dict(config)
     storage = "checkpoint_storage"
     _change_map(shown, storage, lambda inner: _keys(inner, (storage,), _STORAGE, change))
@@ -62,7 +62,7 @@ def with_secrets(config: Mapping[str, Any], change: Change) -> dict[str, Any]:
 
 
 def _change_map(within: dict[str, Any], key: str, change: Callable[[dict[str, Any]], None]) -> None:
-    """Change a copy of a map, where there is one under this key."""
+    """Change a copy of the map under this key, if there is one."""
     if isinstance(within.get(key), dict):
         within[key] = dict(within[key])
         change(within[key])
@@ -86,7 +86,7 @@ def _environment(within: dict[str, Any], change: Change) -> None:
             if isinstance(listed, list):
                 inner[device] = _variables(listed, ("environment", key, device), change)
             elif isinstance(listed, str) and listed and is_secret_name(device):
-                # Not kinds of devices but names, each with its value.
+                # These are not kinds of devices but variable names, each with its value.
                 inner[device] = change(("environment", key, device), listed)
 
     _change_map(within, key, by_device)
@@ -106,7 +106,7 @@ def _source(number: int, change: Change, storage: dict[str, Any]) -> None:
 
 
 def _sources(within: dict[str, Any], change: Change) -> None:
-    """What a TensorBoard shows lies in storages of experiments."""
+    """Mask the storages that a TensorBoard reads from."""
     if not isinstance(within.get("sources"), list):
         return
     shown = [dict(source) if isinstance(source, dict) else source for source in within["sources"]]

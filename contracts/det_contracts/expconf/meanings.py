@@ -1,7 +1,7 @@
-"""What each field of the configuration means, in words for the people who write one.
+"""The meaning of each configuration field, for people who write configurations.
 
-The reference of the documentation shows these texts. A field's name is its path with dots; members of a union
-whose fields mean the same share one text, `searcher[pbt].max_length` would be one for `pbt` alone.
+The reference documentation includes these texts. A field's name is its path with dots. Members of a union
+whose fields mean the same share one text; `searcher[pbt].max_length` would be for `pbt` alone.
 """
 
 from __future__ import annotations
@@ -9,33 +9,33 @@ from __future__ import annotations
 NOT_USED = "Accepted and stored so that existing configurations keep working; it has no effect here."
 
 MEANINGS: dict[str, str] = {
-    "name": "What lists and pages call the experiment.",
+    "name": "The name of the experiment in lists and on pages.",
     "description": "A sentence or two about the experiment, shown under its name.",
-    "labels": "Tags to filter lists by.",
-    "data": "Free data for your script, which reads it as `det.get_cluster_info().user_data`.",
+    "labels": "Tags for filtering lists.",
+    "data": "Custom data for your script, which can read it as `det.get_cluster_info().user_data`.",
     "workspace": "The workspace of the project. Give both or neither.",
-    "project": "The project that the experiment belongs to. Without one it is `Uncategorized`.",
+    "project": "The project that the experiment belongs to. The default is `Uncategorized`.",
     "entrypoint": (
         "The command that each trial runs in the context directory: a string for the shell, or a list of a program "
         "and its arguments. `model_def:MyTrial` names a trial class (see *launchers*)."
     ),
     "max_restarts": (
-        "How many times each trial is started again after a failure, from its latest checkpoint. The trial that "
-        "fails once more has the state `ERROR`. Pauses, preemptions and lost workers do not count."
+        "How many times each trial is restarted after a failure, from its latest checkpoint. A trial that "
+        "fails again after that ends in state `ERROR`. Pauses, preemptions and lost workers do not count."
     ),
     "scheduling_unit": (
-        "For trial classes: how many batches are trained between two looks at whether the trial is to pause, and "
+        "For trial classes: how many batches are trained between two checks whether the trial should pause, and "
         "between two reports of training metrics."
     ),
     "records_per_epoch": (
-        "For code that reads it. The trainers here know the length of an epoch from the data loader."
+        "For code that reads it. The trainers take the length of an epoch from the data loader."
     ),
-    "min_validation_period": "For trial classes: validate at least this often. 0 validates where the search asks only.",
-    "perform_initial_validation": "For trial classes: validate once before the first batch; not after a resume.",
-    "min_checkpoint_period": "For trial classes: save a checkpoint at least this often. 0 saves where it is needed only.",
+    "min_validation_period": "For trial classes: validate at least this often. 0 validates only when the search requires it.",
+    "perform_initial_validation": "For trial classes: validate once before the first batch, but not after a resume.",
+    "min_checkpoint_period": "For trial classes: save a checkpoint at least this often. 0 saves only when necessary.",
     "checkpoint_policy": (
-        "For trial classes: after which validations a checkpoint is saved. `best`: when it is the best of the "
-        "experiment so far; `all`: after each; `none`: after none."
+        "For trial classes: after which validations a checkpoint is saved. `best`: if it is the best of the "
+        "experiment so far; `all`: after every validation; `none`: never."
     ),
     "checkpoint_storage": (
         "Where checkpoints are stored, and how many are kept. The types `gcs` and `azure` are read as in 0.25, and refused "
@@ -45,134 +45,133 @@ MEANINGS: dict[str, str] = {
         "How many checkpoints with the best validations of the whole experiment are kept when it ends."
     ),
     "checkpoint_storage.save_trial_best": "How many checkpoints with the best validations of each trial are kept.",
-    "checkpoint_storage.save_trial_latest": "How many of the newest checkpoints of each trial are kept.",
+    "checkpoint_storage.save_trial_latest": "How many of the latest checkpoints of each trial are kept.",
     "checkpoint_storage.bucket": "The bucket that holds the checkpoints.",
-    "checkpoint_storage.prefix": "What each object's name in the bucket starts with. Must not climb out with `..`.",
-    "checkpoint_storage.access_key": "The access key. Without one the usual variables of the environment are used.",
-    "checkpoint_storage.secret_key": "The secret key. It is sealed in the log, and masked wherever it is shown.",
+    "checkpoint_storage.prefix": "Prefix of object names in the bucket. Must not contain `..`.",
+    "checkpoint_storage.access_key": "The access key. Without one the usual environment variables are used.",
+    "checkpoint_storage.secret_key": "The secret key. It is encrypted in the log and masked wherever it is shown.",
     "checkpoint_storage.endpoint_url": "The address of an S3 service other than Amazon's, such as MinIO.",
-    "checkpoint_storage.host_path": "A directory that every worker sees under the same path.",
+    "checkpoint_storage.host_path": "A directory that every worker can access under the same path.",
     "checkpoint_storage.storage_path": "A directory below `host_path`, relative or absolute, that holds the checkpoints.",
     "checkpoint_storage.propagation": NOT_USED,
     "checkpoint_storage.checkpoint_path": NOT_USED,
     "checkpoint_storage.tensorboard_path": NOT_USED,
     "checkpoint_storage[shared_fs].container_path": NOT_USED,
-    "checkpoint_storage[directory].container_path": "An absolute path of a directory that exists in every task.",
+    "checkpoint_storage[directory].container_path": "The absolute path of a directory that exists in every task.",
     "checkpoint_storage.container": "The container that holds the checkpoints.",
     "checkpoint_storage.connection_string": "The connection string of the storage account.",
-    "checkpoint_storage.account_url": "The address of the storage account, in place of a connection string.",
-    "checkpoint_storage.credential": "The credential that goes with `account_url`.",
+    "checkpoint_storage.account_url": "The address of the storage account, instead of a connection string.",
+    "checkpoint_storage.credential": "The credential for `account_url`.",
     "hyperparameters": (
-        "The values that the search varies, and constants beside them. See *Hyperparameters* below for what a "
+        "The values that the search varies, and constants. See *Hyperparameters* below for what a "
         "value can be."
     ),
-    "searcher": "The search method: which trials there are, and how long each trains.",
-    "searcher.metric": "The validation metric by which trials are compared.",
-    "searcher.smaller_is_better": "Whether a smaller value of the metric is the better one.",
+    "searcher": "The search method, which decides what trials are created and how long each trains.",
+    "searcher.metric": "The validation metric used to compare trials.",
+    "searcher.smaller_is_better": "Whether smaller values of the metric are better.",
     "searcher.source_trial_id": "Every trial starts from the latest checkpoint of this trial, at step 0.",
     "searcher.source_checkpoint_uuid": "Every trial starts from this checkpoint, at step 0.",
     "searcher.max_length": (
-        "How long a trial trains at most: `batches`, `records` or `epochs`, or a bare number that only your script "
+        "The maximum training length of a trial: `batches`, `records` or `epochs`, or a bare number that only your script "
         "interprets. Trial classes need a unit."
     ),
-    "searcher.max_trials": "How many trials the search creates in all.",
-    "searcher.max_concurrent_trials": "How many trials may train at the same time. 0 means as many as slots allow.",
-    "searcher.num_rungs": "How many rungs there are: lengths at which trials are compared and the worse ones end.",
-    "searcher.max_rungs": "At most this many rungs, in the bracket that has the most.",
-    "searcher.divisor": "One of this many trials goes on from each rung; each rung is this many times as long.",
+    "searcher.max_trials": "The total number of trials that the search creates.",
+    "searcher.max_concurrent_trials": "How many trials may train at the same time. 0 means as many as the slots allow.",
+    "searcher.num_rungs": "The number of rungs: lengths at which trials are compared and the worse ones stop.",
+    "searcher.max_rungs": "The maximum number of rungs in any bracket.",
+    "searcher.divisor": "One in this many trials continues from each rung, and each rung is this many times as long as the previous one.",
     "searcher.mode": (
-        "Which brackets run side by side: `aggressive` the strictest only, `standard` the stricter half, `conservative` all, down to one that stops no trial."
+        "Which brackets run in parallel: `aggressive` only the strictest, `standard` the stricter half, `conservative` all, including one that stops no trial."
     ),
-    "searcher.bracket_rungs": "The number of rungs of each bracket, in place of what `mode` and `max_rungs` choose.",
+    "searcher.bracket_rungs": "The number of rungs of each bracket, instead of those chosen by `mode` and `max_rungs`.",
     "searcher.stop_once": (
-        "`false`: a trial that is not among the best of its rung waits and may go on later. `true`: it is stopped for good."
+        "`false`: a trial that is not among the best of its rung waits and may continue later. `true`: it is stopped permanently."
     ),
-    "searcher.unit": "The unit of lengths that your own search method counts in. See *custom search*.",
-    "searcher.num_startup_trials": "How many trials are drawn at random before the model of good values is used.",
-    "searcher.rungs": "Ends bad trials early on a ladder of rungs as `adaptive_asha` does. Without it each trial trains to the end.",
-    "searcher.rungs.max_rungs": "At most this many rungs.",
-    "searcher.rungs.divisor": "One of this many trials goes on from each rung.",
+    "searcher.unit": "The unit of lengths in your own search method. See *custom search*.",
+    "searcher.num_startup_trials": "How many trials are sampled at random before the model of good values is used.",
+    "searcher.rungs": "Stops bad trials early at rungs, like `adaptive_asha`. Without it every trial trains to the end.",
+    "searcher.rungs.max_rungs": "The maximum number of rungs.",
+    "searcher.rungs.divisor": "One in this many trials continues from each rung.",
     "searcher.rungs.stop_once": ("As for `adaptive_asha`."),
-    "searcher.population_size": "How many trials there are in each round.",
-    "searcher.num_rounds": "How many rounds `max_length` is divided into; between two, bad trials are replaced.",
+    "searcher.population_size": "The number of trials in each round.",
+    "searcher.num_rounds": "The number of rounds that `max_length` is divided into. Bad trials are replaced between rounds.",
     "searcher.replace_function": "Which trials are replaced after a round.",
-    "searcher.replace_function.truncate_fraction": "This share of the population, the worst, is replaced by copies of the best.",
+    "searcher.replace_function.truncate_fraction": "The fraction of the population, the worst, that is replaced by copies of the best.",
     "searcher.explore_function": "How the copies' hyperparameters are changed.",
-    "searcher.explore_function.resample_probability": "The probability that a value is drawn again at random.",
+    "searcher.explore_function.resample_probability": "The probability that a value is resampled at random.",
     "searcher.explore_function.perturb_factor": "Other values are multiplied by one plus or one minus this factor.",
-    "resources": "What a trial runs on.",
+    "resources": "The resources of a trial.",
     "resources.slots_per_trial": (
-        "How many slots (GPUs, or shares of the CPU) each trial holds. 0 runs without a slot, beside what holds one."
+        "How many slots (GPUs, or shares of the CPU) each trial holds. With 0 a trial runs without a slot, next to tasks that hold slots."
     ),
-    "resources.max_slots": "At most this many slots for all trials of the experiment together.",
-    "resources.resource_pool": "The pool whose workers run the trials. The cluster's default pool when it is left out.",
+    "resources.max_slots": "The maximum number of slots for all trials of the experiment together.",
+    "resources.resource_pool": "The pool whose workers run the trials. Default: the cluster's default pool.",
     "resources.priority": (
-        "1 to 99 in pools that schedule by priority; smaller goes first. The pool's default when it is left out."
-        ""
+        "1 to 99 in pools that schedule by priority; smaller numbers run first. Default: the pool's default."
     ),
     "resources.weight": "The share in pools that schedule by fair share.",
     "resources.slots": "For commands and TensorBoards: how many slots the task holds. Trials ignore it.",
-    "resources.shm_size": "Shared memory of a task in a container, such as `8g`; 4 GiB when it is left out.",
+    "resources.shm_size": "Shared memory of a task in a container, such as `8g`; Default: 4 GiB.",
     "resources.devices": NOT_USED,
     "resources.devices.host_path": NOT_USED,
     "resources.devices.container_path": NOT_USED,
     "resources.devices.mode": NOT_USED,
     "resources.native_parallel": NOT_USED,
     "resources.agent_label": NOT_USED,
-    "reproducibility": "What makes a search repeatable.",
-    "reproducibility.experiment_seed": ("The seed of the search; each trial's own seed is drawn from it."),
-    "environment": "What surrounds the entrypoint.",
+    "reproducibility": "Settings that make a search reproducible.",
+    "reproducibility.experiment_seed": ("The seed of the search; each trial's seed is derived from it."),
+    "environment": "The environment of the entrypoint.",
     "environment.environment_variables": (
         "Variables for the tasks: a map of names to values, a list of `NAME=VALUE`, or one such list for each of "
-        "`cpu`, `cuda` and `rocm`. Names that look like secrets are sealed in the log and masked when shown."
+        "`cpu`, `cuda` and `rocm`. Variables whose names look like secrets are encrypted in the log and masked when shown."
     ),
     "environment.environment_variables.cpu": "Variables on workers without an accelerator.",
     "environment.environment_variables.cuda": "Variables on workers with NVIDIA GPUs.",
     "environment.environment_variables.rocm": "Variables on workers with AMD GPUs.",
-    "environment.image": "The container image, one for all or one for each kind of device. Workers that start plain processes do not use it, and say so.",
+    "environment.image": "The container image: one for all devices, or one for each kind. Workers that start plain processes ignore it, and say so.",
     "environment.image.cpu": "The image on workers without an accelerator.",
     "environment.image.cuda": "The image on workers with NVIDIA GPUs.",
     "environment.image.rocm": NOT_USED,
-    "environment.force_pull_image": "Ask the registry before each run, though the image is on the host.",
-    "environment.registry_auth": "Credentials of the image's registry. Sealed in the log, masked when shown.",
-    "environment.registry_auth.username": "Who asks.",
+    "environment.force_pull_image": "Ask the registry before each run, even if the image is on the host.",
+    "environment.registry_auth": "Credentials for the image's registry. Encrypted in the log, masked when shown.",
+    "environment.registry_auth.username": "The user name.",
     "environment.registry_auth.email": NOT_USED,
-    "environment.registry_auth.serveraddress": "The registry that they are for; that of the image when it is left out.",
+    "environment.registry_auth.serveraddress": "The registry that the credentials are for. Default: the registry of the image.",
     "environment.registry_auth.password": "The password or token.",
-    "environment.registry_auth.auth": "`username:password` in base64, in place of both.",
-    "environment.registry_auth.identitytoken": "A token by which the registry gives others.",
-    "environment.registry_auth.registrytoken": "A token that is sent to the registry as it is.",
-    "environment.ports": "Names and ports of a task in a container that are published on its host, where it has not the host's network.",
+    "environment.registry_auth.auth": "`username:password` in base64, instead of both.",
+    "environment.registry_auth.identitytoken": "A token that the registry exchanges for others.",
+    "environment.registry_auth.registrytoken": "A token that is sent to the registry unchanged.",
+    "environment.ports": "Names and ports of a containerized task that are published on its host, unless it uses the host's network.",
     "environment.proxy_ports": NOT_USED,
     "environment.proxy_ports.proxy_port": NOT_USED,
     "environment.proxy_ports.proxy_tcp": NOT_USED,
     "environment.proxy_ports.unauthenticated": NOT_USED,
     "environment.proxy_ports.default_service_id": NOT_USED,
-    "environment.add_capabilities": "Linux capabilities of a task in a container, of those that its worker allows.",
-    "environment.drop_capabilities": "Linux capabilities that a task in a container does without.",
+    "environment.add_capabilities": "Linux capabilities to add to a containerized task, if its worker allows them.",
+    "environment.drop_capabilities": "Linux capabilities to remove from a containerized task.",
     "environment.pod_spec": NOT_USED,
-    "environment.warm": "`false` starts a new interpreter for each run, as if none had run before (docs/guides/warm-starts.md).",
-    "bind_mounts": "Directories of the host for a task in a container, of those that its worker allows. Plain processes see the host's file system as it is.",
+    "environment.warm": "`false` starts a fresh interpreter for each run instead of a warm one (docs/guides/warm-starts.md).",
+    "bind_mounts": "Host directories to mount into a containerized task, if its worker allows them. Plain processes see the host's file system unchanged.",
     "bind_mounts.host_path": "The directory on the worker's host.",
-    "bind_mounts.container_path": "Where the container has it; a relative path begins in the working directory.",
-    "bind_mounts.read_only": "Whether the task may only read it.",
-    "bind_mounts.propagation": "How mounts below it are passed on, as Docker has it.",
-    "profiling": "Measure what the trial does to its host: CPU, memory, GPU, throughput, and timings of the loop.",
+    "bind_mounts.container_path": "The path in the container. A relative path starts at the working directory.",
+    "bind_mounts.read_only": "Whether the mount is read-only.",
+    "bind_mounts.propagation": "Propagation of mounts below it, as in Docker.",
+    "profiling": "Measure the trial's resource use: CPU, memory, GPU, throughput, and timings of the loop.",
     "profiling.enabled": "Whether to measure.",
     "profiling.begin_on_batch": "The first batch that is measured.",
-    "profiling.end_after_batch": "The last batch that is measured. To the end when it is left out.",
-    "profiling.sync_timings": "Wait for the GPU before each timing, which makes timings true and the loop slower.",
+    "profiling.end_after_batch": "The last batch that is measured. Default: until the end.",
+    "profiling.sync_timings": "Wait for the GPU before each timing, which makes timings accurate but the loop slower.",
     "optimizations": "Settings of distributed training with trial classes.",
     "optimizations.aggregation_frequency": "How many batches are accumulated before each step of the optimizer.",
     "optimizations.average_aggregated_gradients": "Divide accumulated gradients by the number of batches.",
-    "optimizations.average_training_metrics": "Accepted. Training metrics are averaged over all ranks in any case.",
+    "optimizations.average_training_metrics": "Accepted, but training metrics are always averaged over all ranks.",
     "optimizations.tensor_fusion_threshold": "Passed to Horovod: the size in MiB of its fusion buffer.",
     "optimizations.tensor_fusion_cycle_time": "Passed to Horovod: its cycle time in milliseconds.",
-    "optimizations.auto_tune_tensor_fusion": "Passed to Horovod: let it tune both by itself.",
+    "optimizations.auto_tune_tensor_fusion": "Passed to Horovod: let it tune both automatically.",
     "optimizations.gradient_compression": NOT_USED,
     "optimizations.grad_updates_size_file": NOT_USED,
     "optimizations.mixed_precision": NOT_USED,
-    "debug": "Make the SDK in the script log in detail.",
+    "debug": "Enable detailed logging of the SDK in the script.",
     "log_policies": NOT_USED,
     "log_policies.pattern": NOT_USED,
     "log_policies.action": NOT_USED,

@@ -1,4 +1,4 @@
-"""Names for experiments that were given none."""
+"""Random names for experiments without a name."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ CREATURES = """
 
 
 def random_name(pick: Callable[[Sequence[str]], str]) -> str:
-    """A name such as `Experiment (mildly-curious-otter)`; `pick` draws one word of a list."""
+    """Return a name such as `Experiment (mildly-curious-otter)`. `pick` chooses a word from a list."""
     return f"Experiment ({pick(MANNERS.split())}-{pick(QUALITIES.split())}-{pick(CREATURES.split())})"

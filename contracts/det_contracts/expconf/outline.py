@@ -1,4 +1,4 @@
-"""The fields of the configuration as a list, for editors: what may stand where, and what its default is."""
+"""Lists the fields of the configuration with their types and defaults, for editors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from det_contracts.expconf.length import LengthNode
 from det_contracts.expconf.scalars import Choice, Flag, Ignored, Node, Nothing, Real, Shape, Text, Whole
 
 LEVELS = 8
-"""So deep a path is followed; hyperparameters nest for ever."""
+"""Maximum path depth. Hyperparameters can be nested indefinitely."""
 KINDS: dict[type[Node], str] = {
     Text: "text",
     Flag: "true or false",
@@ -31,25 +31,25 @@ KINDS: dict[type[Node], str] = {
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
-    """One field."""
+    """A field of the configuration."""
 
     path: str
-    """With dots; `*` for a name of the user's, `[]` for an item of a list."""
+    """Dotted path, with `*` for a user-chosen name and `[]` for a list item."""
     kind: str
     default: Any = None
     required: bool = False
     words: tuple[str, ...] = ()
-    """The only values, where they are known."""
+    """The allowed values, if they are known."""
     only: tuple[str, ...] = ()
-    """What the words that decide about its map must be for it to be there, one of them."""
+    """The field exists only if the word that selects the branch of its map is one of these."""
 
 
 def outline() -> list[Known]:
-    """Every field, in the order of the schema; one of several branches of a map is told once."""
+    """Return every field in schema order. A field in several branches of a map is listed once."""
     described: dict[str, Known] = {}
     for field in _below(EXPERIMENT, "", ()):
         former = described.get(field.path)
-        # Where branches differ in a default none of them is told.
+        # If branches have different defaults, none is given.
         if former is not None:
             only = (*former.only, *(word for word in field.only if word not in former.only))
             default = former.default if former.default == field.default else None
@@ -83,7 +83,7 @@ def _below(node: Node, at: str, only: tuple[str, ...]) -> Iterator[Known]:
 
 
 def _lasting(node: Union) -> dict[str, Record]:
-    """Branches that new experiments may have: those that are gone know no field, and take any."""
+    """Return the branches allowed in new experiments. Removed ones have no fields and accept anything."""
     return {word: branch for word, branch in node.branches.items() if branch.fields}
 
 

@@ -1,4 +1,4 @@
-"""What came out of a YAML or JSON reader, as data that JSON can hold."""
+"""Converts the output of a YAML or JSON parser to data that JSON can represent."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ MAX_VALUES = 1_000_000
 
 
 def plain(value: object, at: str, faults: Faults) -> Any:
-    """A copy made of maps with string keys, lists and JSON scalars; whatever JSON cannot hold is a fault.
+    """Return a copy made of maps with string keys, lists and JSON scalars.
 
-    Whole-number keys become strings, as YAML turned into JSON has it. Raises `ConfigErrors` at once
-    for a value beyond `MAX_DEPTH` or `MAX_VALUES`.
+    Other values are reported as faults.
+
+    Integer keys become strings, as in a YAML to JSON conversion. Raises `ConfigErrors` immediately for a
+    value beyond `MAX_DEPTH` or `MAX_VALUES`.
     """
     return _Copy(faults).of(value, at, 0)
 
 
 class _Copy:
-    """One copy under way. With anchors a short YAML text can be a value without end, hence the caps."""
+    """One copy in progress. YAML anchors can make a short text a value without end, hence the limits."""
 
     def __init__(self, faults: Faults) -> None:
         self.faults = faults

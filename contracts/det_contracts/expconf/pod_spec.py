@@ -1,4 +1,4 @@
-"""The Kubernetes part of an environment: kept, merged and checked for what the platform sets itself."""
+"""The Kubernetes part of an environment: stored, merged, and checked for fields that the platform sets."""
 
 from __future__ import annotations
 
@@ -24,12 +24,15 @@ CONTAINER_KEYS = {
     "imagePullPolicy": f"container ImagePullPolicy is not configurable, {ELSEWHERE} (force_pull_image)",
     "securityContext": f"container SecurityContext is not configurable, {ELSEWHERE}",
 }
-# How Kubernetes tells the entries of a list apart when it merges two pods.
+# The keys by which Kubernetes identifies list entries when it merges two pods.
 LIST_KEYS = ("name", "mountPath", "containerPort")
 
 
 class PodSpec(Anything, frozen=True):
-    """A pod; other containers than the trial's own are free (experiment configuration spec, section 2.6)."""
+    """A pod.
+
+    Containers other than the trial's are unrestricted (experiment configuration spec, section 2.6).
+    """
 
     def read(self, value: Any, at: str, faults: Faults) -> Any:
         if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""What a trial runs on (experiment configuration spec, section 2.5)."""
+"""The resources of a trial (experiment configuration spec, section 2.5)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEVICE = Record(
 
 
 def size_bytes(value: Any) -> Any:
-    """A memory size such as `64m` or `1.5 GiB` as bytes; suffixes are powers of 1024. Raises `Unfit`."""
+    """Convert a size such as `64m` or `1.5 GiB` to bytes. Suffixes are powers of 1024. Raises `Unfit`."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise Unfit(BAD_SIZE)
     if not isinstance(value, str):
@@ -37,7 +37,7 @@ def size_bytes(value: Any) -> Any:
 
 
 def device(value: Any) -> Any:
-    """A device as a map, from `host:container[:mode]` or from a map. Raises `Unfit`."""
+    """Convert a device from `host:container[:mode]` or a map to a map. Raises `Unfit`."""
     if isinstance(value, dict):
         named = {key for key, item in value.items() if item is not None}
         if not {"host_path", "container_path"} <= named or not named <= {*DEVICE.fields}:

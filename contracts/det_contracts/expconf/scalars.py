@@ -1,4 +1,4 @@
-"""The leaves of the schema: each reads one value, says what is wrong with it, and merges two of them."""
+"""The leaves of the schema. Each reads one value, reports what is wrong with it, and merges two values."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from det_contracts.expconf.faults import Faults, described
 
 
 class Node(msgspec.Struct, frozen=True):
-    """One place of the schema. None means "not set" and is never handed to a method."""
+    """A node of the schema. None means "not set" and is never passed to a method."""
 
     def read(self, value: Any, at: str, faults: Faults) -> Any:
-        """The value in its normal form; what is wrong goes to `faults` under the path `at`."""
+        """Return the normalized value. Errors are added to `faults` under the path `at`."""
         return value
 
     def merge(self, high: Any, low: Any) -> Any:
-        """Both sides as one; `high` is the more specific side (experiment configuration spec, section 3)."""
+        """Merge both sides; `high` is the more specific one (experiment configuration spec, section 3)."""
         return high
 
     def fill(self, value: Any) -> Any:
-        """The value with the schema's defaults below it."""
+        """Return the value with the schema's defaults filled in."""
         return value
 
 
 class Anything(Node, frozen=True):
-    """Free data; maps merge key by key at any depth."""
+    """Arbitrary data. Maps are merged key by key at any depth."""
 
     def merge(self, high: Any, low: Any) -> Any:
         if not isinstance(high, dict) or not isinstance(low, dict):
@@ -36,7 +36,7 @@ class Anything(Node, frozen=True):
 
 
 class Text(Node, frozen=True):
-    """A string; `fits` says of a string whether it will do, `otherwise` is the message if not."""
+    """A string. `fits` checks it, and `otherwise` is the message if the check fails."""
 
     fits: Callable[[str], bool] | None = None
     otherwise: str = ""
@@ -50,7 +50,7 @@ class Text(Node, frozen=True):
 
 
 class Flag(Node, frozen=True):
-    """True or false."""
+    """A boolean."""
 
     def read(self, value: Any, at: str, faults: Faults) -> Any:
         if not isinstance(value, bool):
@@ -59,7 +59,7 @@ class Flag(Node, frozen=True):
 
 
 class Whole(Node, frozen=True):
-    """A whole number between inclusive bounds; 1e3 counts as 1000."""
+    """An integer between inclusive bounds. 1e3 counts as 1000."""
 
     low: int = -(2**63)
     high: int = 2**63 - 1
@@ -77,7 +77,7 @@ class Whole(Node, frozen=True):
 
 
 class Real(Node, frozen=True):
-    """A number; at least `low`, and more than `above`."""
+    """A number that is at least `low` and greater than `above`."""
 
     low: float | None = None
     above: float | None = None
@@ -93,7 +93,7 @@ class Real(Node, frozen=True):
 
 
 class Choice(Node, frozen=True):
-    """One of a few words."""
+    """One of a set of words."""
 
     words: tuple[str, ...]
     otherwise: str = ""
@@ -106,7 +106,7 @@ class Choice(Node, frozen=True):
 
 
 class Ignored(Node, frozen=True):
-    """A key of old configurations: its value is looked at and then forgotten."""
+    """A key of old configurations. Its value is checked and then dropped."""
 
     inner: Node
 
@@ -116,7 +116,7 @@ class Ignored(Node, frozen=True):
 
 
 class Nothing(Node, frozen=True):
-    """A key of old configurations that may stand there as null only."""
+    """A key of old configurations that may only be null."""
 
     def read(self, value: Any, at: str, faults: Faults) -> Any:
         faults.add(at, "must be null")
@@ -124,11 +124,11 @@ class Nothing(Node, frozen=True):
 
 
 class Unfit(Exception):
-    """A value has none of the forms that a field accepts; the message says which those are."""
+    """A value has none of the forms that a field accepts. The message lists the forms."""
 
 
 class Shape(Node, frozen=True):
-    """A field of several forms: `normal` turns each into the one that `inner` reads, or raises `Unfit`."""
+    """A field with several forms. `normal` converts each to the one that `inner` reads, or raises `Unfit`."""
 
     normal: Callable[[Any], Any]
     inner: Node

@@ -1,4 +1,4 @@
-"""Which search method runs, and with what (experiment configuration spec, section 2.3).
+"""Search methods and their settings (experiment configuration spec, section 2.3).
 
 `tpe` and `pbt` are additions (docs/search-methods.md).
 """
@@ -114,6 +114,6 @@ SEARCHER = Union("name", SHARED, METHODS | {name: _removed(name) for name in REM
 
 
 def is_grid(config: dict[str, Any]) -> bool:
-    """Whether a configuration asks for a grid."""
+    """Whether a configuration requests a grid search."""
     searcher = config.get("searcher")
     return isinstance(searcher, dict) and searcher.get("name") == "grid"

@@ -1,4 +1,4 @@
-"""The smaller maps of a configuration: mounts, profiling, optimizations, batch systems, log policies."""
+"""The smaller sections of a configuration: mounts, profiling, optimizations, batch systems, log policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What older configurations wrote differently, at the top level."""
+"""Compatibility with older configurations, at the top level."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from det_contracts.expconf.faults import Faults, described
 
 
 def without_version(config: Any, faults: Faults) -> Any:
-    """The configuration without its `version`, which is 0 or absent (configuration spec, section 1).
+    """Return the configuration without its `version`, which must be 0 or absent (configuration spec, section
+    1).
 
-    Older forms of one field are read where the field is: `gpu` in environment.py, labels in experiment.py.
+    Older forms of single fields are handled with the field: `gpu` in environment.py, labels in experiment.py.
     """
     if not isinstance(config, dict) or "version" not in config:
         return config

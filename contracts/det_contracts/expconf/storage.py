@@ -1,4 +1,4 @@
-"""Where checkpoints are kept and how many (experiment configuration spec, section 2.4)."""
+"""Storage and retention of checkpoints (experiment configuration spec, section 2.4)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RETENTION = {
 
 
 def clean_prefix(value: Any) -> Any:
-    """A prefix in a bucket without empty and dot parts; raises `Unfit` when it would climb out."""
+    """Remove empty and dot parts from a bucket prefix. Raises `Unfit` if it contains `..`."""
     if not isinstance(value, str):
         return value
     parts = value.split("/")
@@ -30,7 +30,7 @@ def clean_prefix(value: Any) -> Any:
 
 
 def within(host_path: str, storage_path: str) -> bool:
-    """Whether a path, absolute or relative to `host_path`, lies in it."""
+    """Whether a path, absolute or relative to `host_path`, is inside it."""
     host = posixpath.normpath(host_path)
     return posixpath.commonpath([host, posixpath.normpath(posixpath.join(host, storage_path))]) == host
 
@@ -41,7 +41,7 @@ def _storage_path_fits(storage: dict[str, Any]) -> bool:
 
 
 class Azure(Record, frozen=True):
-    """The account's credentials are one thing: they are merged from one side only."""
+    """The account's credentials belong together, so they are taken from one side only."""
 
     def merge(self, high: Any, low: Any) -> Any:
         if _names_account(high):

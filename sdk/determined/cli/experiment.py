@@ -227,7 +227,9 @@ NOUN = Noun(
             "list experiments",
             list_experiments,
             (
-                arg("-a", "--all", action="store_true", help="include those of other users and archived ones"),
+                arg(
+                    "-a", "--all", action="store_true", help="include those of other users and archived ones"
+                ),
                 arg("--show_project", action="store_true", help="also show workspace and project"),
                 *paging_args(),
                 one_of(_CSV, arg("--json", action="store_true", help="write the master's response")),

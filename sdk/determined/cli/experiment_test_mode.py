@@ -180,6 +180,4 @@ def _inside(folder: Path) -> Iterator[None]:
 def check_options(args: argparse.Namespace) -> None:
     """Raise `Failure` for `--local` without `--test-mode`."""
     if args.local and not args.test_mode:
-        raise Failure(
-            "--local requires --test-mode; run the script directly to train without a cluster"
-        )
+        raise Failure("--local requires --test-mode; run the script directly to train without a cluster")

@@ -22,7 +22,7 @@ _OPERATIONS = {
 
 
 def list_jobs(session: Session, args: argparse.Namespace) -> None:
-    """Who is next, and what each waits for."""
+    """List the queue, and what each job waits for."""
     params = {"resourcePool": args.resource_pool} if args.resource_pool else {}
     params |= {"orderBy": "ORDER_BY_DESC"} if args.reverse else {}
     jobs = read_pages(session, "/api/v1/job-queues", "jobs", args, params)
@@ -38,7 +38,7 @@ def list_jobs(session: Session, args: argparse.Namespace) -> None:
 
 
 def _share(session: Session, pool: str | None) -> str:
-    """What the order of a pool's queue depends on; without a name that of the default pool."""
+    """Return what determines the order of a pool's queue. Without a name, uses the default pool."""
     pools = session.get("/api/v1/resource-pools")["resourcePools"]
     matching = [
         candidate
@@ -50,7 +50,7 @@ def _share(session: Session, pool: str | None) -> str:
 
 
 def _row(job: Object, share: str, as_csv: bool) -> list[Any]:
-    """In CSV, types and states are the words of the API, as in 0.25."""
+    """Build a row. In CSV, types and states are as in the API, like in 0.25."""
     kind, state = str(job["type"]), job["summary"]["state"]
     ahead = job["summary"]["jobsAhead"]
     name = f"{job['name']} ({job['entityId']})" if job.get("entityId") else job["name"]
@@ -70,7 +70,7 @@ def _row(job: Object, share: str, as_csv: bool) -> list[Any]:
 
 
 def update(session: Session, args: argparse.Namespace) -> None:
-    """Change a job's place or share."""
+    """Change a job's position or share."""
     given = {name: getattr(args, name.replace("-", "_")) for name in _OPERATIONS}
     chosen = {_OPERATIONS[name][0]: value for name, value in given.items() if value is not None}
     if not chosen:
@@ -80,7 +80,7 @@ def update(session: Session, args: argparse.Namespace) -> None:
 
 
 def update_batch(session: Session, args: argparse.Namespace) -> None:
-    """Several changes, in order."""
+    """Apply several changes in order."""
     updates = [_operation(text) for text in args.operations]
     session.post("/api/v1/job-queues", {"updates": updates})
     print(f"Updated {len(updates)} job(s)")
@@ -97,7 +97,7 @@ def _operation(text: str) -> Object:
     try:
         return {"jobId": job_id, field: kind(value)}
     except ValueError:
-        raise Failure(f"'{value}' in '{text}' is no {'whole ' if kind is int else ''}number") from None
+        raise Failure(f"'{value}' in '{text}' is not a {'whole ' if kind is int else ''}number") from None
 
 
 NOUN = Noun(
@@ -111,11 +111,11 @@ NOUN = Noun(
             (
                 arg("-p", "--resource-pool", metavar="POOL", help="only this pool's queue"),
                 *paging_args(100),
-                arg("--reverse", action="store_true", help="last first"),
+                arg("--reverse", action="store_true", help="reverse order"),
                 one_of(
                     arg("--json", action="store_true", help="write JSON"),
                     arg("--yaml", action="store_true", help="write YAML"),
-                    arg("--table", action="store_true", help="write a table, as without an option"),
+                    arg("--table", action="store_true", help="write a table (default)"),
                     arg("--csv", action="store_true", help="write CSV"),
                 ),
             ),
@@ -125,10 +125,10 @@ NOUN = Noun(
             "update a job",
             update,
             (
-                arg("job_id", help="as in the list, experiment-7"),
+                arg("job_id", help="id as listed, such as experiment-7"),
                 one_of(
-                    arg("-p", "--priority", type=int, help="1 to 99, smaller goes first"),
-                    arg("-w", "--weight", type=float, help="share under fair share"),
+                    arg("-p", "--priority", type=int, help="1 to 99; smaller numbers run first"),
+                    arg("-w", "--weight", type=float, help="fair share weight"),
                     arg("--resource-pool", metavar="POOL"),
                     arg("--ahead-of", metavar="JOB"),
                     arg("--behind-of", metavar="JOB"),

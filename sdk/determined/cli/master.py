@@ -178,12 +178,27 @@ NOUN = Noun(
             "show who did what, the newest last",
             audit,
             (
-                arg("--user", action="append", metavar="NAME", help="only actions of this user; may be repeated"),
+                arg(
+                    "--user",
+                    action="append",
+                    metavar="NAME",
+                    help="only actions of this user; may be repeated",
+                ),
                 arg("--about", metavar="THING", help="only changes of this object, such as 'experiment 7'"),
-                arg("--event", metavar="PREFIX", help="only events whose name has this prefix, such as gateway.user"),
+                arg(
+                    "--event",
+                    metavar="PREFIX",
+                    help="only events whose name has this prefix, such as gateway.user",
+                ),
                 arg("--since", metavar="TIME", help="only from this time on, such as 2026-11-01T00:00:00Z"),
                 arg("--until", metavar="TIME", help="only before this time"),
-                arg("--limit", type=int, default=100, metavar="N", help="maximum number of entries (default: 100)"),
+                arg(
+                    "--limit",
+                    type=int,
+                    default=100,
+                    metavar="N",
+                    help="maximum number of entries (default: 100)",
+                ),
                 one_of(
                     arg("--csv", action="store_true", help="write all of it as CSV"),
                     arg("--json", action="store_true", help="write every entry, one JSON object per line"),

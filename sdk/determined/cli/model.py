@@ -176,7 +176,12 @@ NOUN = Noun(
             (
                 arg("--sort-by", type=_sort, choices=_SORTS, default="last_updated_time", help="sort key"),
                 arg("--order-by", choices=("asc", "desc"), default="asc", help="sort direction, default asc"),
-                arg("-w", "--workspace-names", metavar="NAMES", help="only of these workspaces, separated by commas"),
+                arg(
+                    "-w",
+                    "--workspace-names",
+                    metavar="NAMES",
+                    help="only of these workspaces, separated by commas",
+                ),
                 _JSON,
                 *paging_args(),
             ),

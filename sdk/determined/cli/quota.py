@@ -27,7 +27,9 @@ def size(text: str) -> int:
     """Parse a size such as `500GB`, `1.5TiB` or `1024` into bytes. Raises `Failure`."""
     size_match = _SIZE.fullmatch(text.strip())
     if size_match is None:
-        raise Failure(f"'{text}' is not a size: give bytes, or a number with kB, MB, GB, TB, KiB, MiB, GiB, TiB")
+        raise Failure(
+            f"'{text}' is not a size: give bytes, or a number with kB, MB, GB, TB, KiB, MiB, GiB, TiB"
+        )
     unit = size_match[2].lower()
     base = 1024 if unit.endswith("i") else 1000
     return int(Decimal(size_match[1]) * base ** _STEPS.index(unit[:1] or " "))

@@ -60,7 +60,11 @@ NOUN = Noun(
             (
                 arg("start_date", metavar="FIRST", help="first day, such as 2023-08-01"),
                 arg("end_date", metavar="LAST", help="last day"),
-                arg("--monthly", action="store_true", help="sum by month; FIRST and LAST are months, such as 2023-08"),
+                arg(
+                    "--monthly",
+                    action="store_true",
+                    help="sum by month; FIRST and LAST are months, such as 2023-08",
+                ),
                 _JSON,
             ),
         ),

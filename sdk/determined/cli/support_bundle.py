@@ -18,7 +18,13 @@ from determined.transport.rest import Session
 
 ARGS = (
     arg("trial_id", type=int, help="number of the trial"),
-    arg("-o", "--output-dir", type=Path, metavar="DIR", help="directory for the file; default: current directory"),
+    arg(
+        "-o",
+        "--output-dir",
+        type=Path,
+        metavar="DIR",
+        help="directory for the file; default: current directory",
+    ),
 )
 
 

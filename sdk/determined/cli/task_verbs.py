@@ -48,9 +48,23 @@ class Kind(NamedTuple):
 NO_BROWSER = arg("--no-browser", action="store_true", help="only print the address")
 CONFIG_ARGS = (
     arg("--config-file", type=Path, metavar="FILE", help="configuration of the task (YAML)"),
-    arg("--config", action="append", default=[], metavar="KEY=VALUE", help="override one field; use dots for nested fields"),
+    arg(
+        "--config",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="override one field; use dots for nested fields",
+    ),
     arg("-c", "--context", type=Path, metavar="DIR", help="directory to send as the working directory"),
-    arg("-i", "--include", action="append", type=Path, default=[], metavar="PATH", help="additional file or directory to send"),
+    arg(
+        "-i",
+        "--include",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="PATH",
+        help="additional file or directory to send",
+    ),
     arg("--template", metavar="NAME", help="template that fills in what the configuration leaves out"),
     arg("-w", "--workspace-name", metavar="NAME", help="workspace of the task"),
     arg("-d", "--detach", action="store_true", help="only print the id"),

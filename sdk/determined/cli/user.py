@@ -75,7 +75,11 @@ NOUN = Noun(
             log_in,
             (
                 arg("username", nargs="?", help=f"default: {identity.DEFAULT_USER}"),
-                arg("--provider", action="store_true", help="log in with the cluster's identity provider, in a browser"),
+                arg(
+                    "--provider",
+                    action="store_true",
+                    help="log in with the cluster's identity provider, in a browser",
+                ),
             ),
             login=False,
         ),

@@ -43,7 +43,9 @@ def create(session: Session, args: argparse.Namespace) -> None:
 
 def delete(session: Session, args: argparse.Namespace) -> None:
     """Delete a group. Its members lose the roles they have through it."""
-    question = "Deleting a group removes from its members the roles they have through it. Do you wish to proceed?"
+    question = (
+        "Deleting a group removes from its members the roles they have through it. Do you wish to proceed?"
+    )
     if not args.yes and not output.confirm(question):
         print("Skipping group deletion.")
         return

@@ -32,7 +32,11 @@ _OWN: tuple[Arg | OneOf, ...] = (
     arg("--agent-gid", type=int, metavar="N", help="group id on the hosts"),
     arg("--agent-group", metavar="NAME", help="group name on the hosts"),
     arg("--default-compute-pool", metavar="POOL", help="pool for tasks that need slots and name no pool"),
-    arg("--default-aux-pool", metavar="POOL", help="the same for tasks without slots; '' for the cluster's default"),
+    arg(
+        "--default-aux-pool",
+        metavar="POOL",
+        help="the same for tasks without slots; '' for the cluster's default",
+    ),
     one_of(
         arg("--checkpoint-storage-config", metavar="JSON", help="checkpoint storage; {} for the cluster's"),
         arg("--checkpoint-storage-config-file", type=Path, metavar="FILE", help="the same in YAML or JSON"),
