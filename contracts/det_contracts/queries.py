@@ -76,10 +76,10 @@ class PreviewChange(msgspec.Struct, frozen=True, tag="preview_change"):
 
 
 class Pools(msgspec.Struct, frozen=True, tag="pools"):
-    """To the scheduler: rows `{name, description, settings, workers, slots, slots_used, aux_used, jobs,
-    growth}`.
+    """To the scheduler: the resource pools.
 
-    `growth` describes the state of a pool with a provider in a sentence, if there is anything to report.
+    Rows `{name, description, settings, workers, slots, slots_used, aux_used, jobs, growth}`. `growth`
+    describes the state of a pool with a provider in a sentence, if there is anything to report.
     """
 
 
@@ -252,11 +252,10 @@ class Series(msgspec.Struct, frozen=True, kw_only=True, tag="series"):
 
 
 class Buckets(msgspec.Struct, frozen=True, kw_only=True, tag="buckets"):
-    """To metrics: curves divided into `width` buckets of neighboring points, one row per trial, group and
-    name.
+    """To metrics: curves divided into `width` buckets of neighboring points.
 
-    `x` is `batches`, `epoch`, `time` (seconds since the epoch, UTC) or `metric:NAME`, limited by `first` and
-    `last`. Rows `{trial_id, group, name, count, non_finite, raw, monotone, x, batches, last, min, max, mean,
+    One row per trial, group and name. `x` is `batches`, `epoch`, `time` (seconds since the epoch, UTC) or
+    `metric:NAME`, limited by `first` and `last`. Rows `{trial_id, group, name, count, non_finite, raw, monotone, x, batches, last, min, max, mean,
     counts, gaps}`; the lists have one entry per non-empty bucket, ordered by steps. `x` and `batches` belong
     to a bucket's last point; `last`, `min`, `max`, `mean` describe its finite values, None if there are none;
     `counts` is the number of all values, `gaps` of non-finite ones. `raw`: each bucket is one point, and only

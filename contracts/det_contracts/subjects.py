@@ -10,9 +10,7 @@ CONTROL = "CONTROL"
 REPORTS = "REPORTS"
 LOGS = "LOGS"
 ORDERS = "ORDERS"
-"""The complete orders of each worker; only the latest message per worker is kept. Derived from CONTROL, not
-part of it.
-"""
+"""The complete orders of each worker: derived from CONTROL, only the latest message per worker is kept."""
 WITNESS = "WITNESS"
 """Messages of scripts and workers before the intake has checked them: an inbox, not the log."""
 

@@ -126,10 +126,8 @@ def explain_in(module: str) -> None:
     """Give a module that is being loaded a `__getattr__` that explains why a name is missing.
 
     It is not defined in the module itself, because type checkers would then accept any name. A module that is
-    not
-    a package also sets `__path__` to an empty list: otherwise `from module import name` reports only that the
-    name
-    is missing. With `__path__`, Python looks for a submodule, and `_Finder` reports the reason.
+    not a package also sets `__path__` to an empty list: otherwise `from module import name` reports only that
+    the name is missing. With `__path__`, Python looks for a submodule, and `_Finder` reports the reason.
     """
 
     def missing(name: str) -> Any:

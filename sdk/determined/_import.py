@@ -88,10 +88,8 @@ def import_from_path(path: "str | os.PathLike[str]") -> Iterator[None]:
     """Make imports inside the `with` block search `path` first (core API spec, section 13).
 
     On exit, sys.path is restored and modules from `path` are removed from sys.modules, so several directories
-    can
-    hold modules of the same name. Objects bound inside the block stay usable. No `__pycache__` is written
-    under
-    `path`. Nested or concurrent use raises RuntimeError.
+    can hold modules of the same name. Objects bound inside the block stay usable. No `__pycache__` is written
+    under `path`. Nested or concurrent use raises RuntimeError.
     """
     if not _one_at_a_time.acquire(blocking=False):
         raise RuntimeError("import_from_path() does not support nesting or use from several threads at once")

@@ -64,9 +64,8 @@ def pack(
     """Pack all files of a directory, and of `includes` under their own base names.
 
     Unreadable files are skipped with a warning. `on_file` is called with the bytes and files packed so far.
-    Raises
-    `ContextError` if `model_dir` is not a directory, if names collide, or if the total exceeds `limit` bytes
-    (default 95 MiB).
+    Raises `ContextError` if `model_dir` is not a directory, if names collide, or if the total exceeds `limit`
+    bytes (default 95 MiB).
     """
     limit = LIMIT_BYTES if limit is None else limit
     if model_dir is not None and not model_dir.is_dir():

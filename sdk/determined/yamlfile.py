@@ -1,8 +1,7 @@
 """YAML as the platform reads it: YAML 1.2 numbers, and no duplicate keys (client spec, section 4).
 
 `1e-3` is a number, `yes` and `on` are strings, `0o14` and `012` are 12. Plain PyYAML follows YAML 1.1, where
-a
-learning rate of `1e-3` is a string. Dates stay strings, because a configuration must be representable as
+a learning rate of `1e-3` is a string. Dates stay strings, because a configuration must be representable as
 JSON.
 """
 

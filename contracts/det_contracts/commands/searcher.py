@@ -89,9 +89,7 @@ class ReviseExperiment(msgspec.Struct, frozen=True, kw_only=True, tag="revise_ex
 
 
 class PostOperations(msgspec.Struct, frozen=True, kw_only=True, tag="post_operations"):
-    """To the searcher: operations that a user-defined search method requests on an event (searchers spec,
-    8).
-    """
+    """To the searcher: operations that a user-defined search method requests (searchers spec, 8)."""
 
     experiment_id: int
     operations: tuple[CustomOperation, ...]

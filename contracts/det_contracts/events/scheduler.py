@@ -30,8 +30,9 @@ class Part(msgspec.Struct, frozen=True):
 
 ProviderType = Literal["process", "slurm", "kubernetes"]
 Phase = Literal["wanted", "queued", "running", "missing", "over"]
-"""Phase of a requested worker, as reported by its engine: not yet accepted, waiting for a host, running, no
-longer listed, or ended permanently.
+"""Phase of a requested worker, as reported by its engine.
+
+Not yet accepted, waiting for a host, running, no longer listed, or ended permanently.
 """
 
 
@@ -66,8 +67,8 @@ class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
     on_lost: OnLost = "keep"
     """What happens to the processes of a worker that is out of contact.
 
-    `keep` lets them run, but ignores what they
-    report once their run is given up. `fence` makes their host end them before the task starts elsewhere.
+    `keep` lets them run, but ignores what they report once their run is given up. `fence` makes their host
+    end them before the task starts elsewhere.
     """
     fence_after_s: float = 25.0
     """With `fence`: after this long without contact, a host ends what it runs for this pool."""
@@ -196,9 +197,7 @@ class AllocationEnded(msgspec.Struct, frozen=True, kw_only=True):
 
 @event("scheduler.allocation.given_up", key="allocation_id")
 class GivenUp(msgspec.Struct, frozen=True):
-    """A part on a lost worker has ended: its host had to end it (`fence_s`), and the time for that has
-    passed.
-    """
+    """A part on a lost worker has ended: the time its host had to end it (`fence_s`) has passed."""
 
     allocation_id: str
     worker_id: str

@@ -36,8 +36,7 @@ class ExperimentCreated(msgspec.Struct, frozen=True, kw_only=True):
     request_key: str = ""
     """`:` and the submitter's external id; in old events also an idempotency key.
 
-    A second command with the same key
-    returns this experiment, as long as it is not deleted.
+    A second command with the same key returns this experiment, as long as it is not deleted.
     """
     unmanaged: bool = False
     """Its trials run off cluster, and the cluster only records them: no search, no slots."""

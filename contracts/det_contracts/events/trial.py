@@ -33,9 +33,7 @@ class OperationCompleted(msgspec.Struct, frozen=True, kw_only=True):
     seq: Count
     length: Count
     metric: Any
-    """A number, with NaN and infinities as the strings NaN, Infinity, -Infinity; any JSON for custom
-    searchers.
-    """
+    """A number (NaN and infinities as the strings NaN, Infinity, -Infinity), or JSON for custom searchers."""
 
 
 @event("trial.progressed", key="trial_id")

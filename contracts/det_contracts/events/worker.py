@@ -44,8 +44,7 @@ class WorkerRegistered(msgspec.Struct, frozen=True, kw_only=True):
     replaces: int | None = None
     """Position in CONTROL of what the worker took for the latest registration of this id; 0 for none.
 
-    If there is a
-    newer one by now, this one is not admitted. None in older events.
+    If there is a newer one by now, this one is not admitted. None in older events.
     """
     running: tuple[str, ...]
     """Allocations whose processes it holds, or whose end it has not reported yet.

@@ -1,6 +1,4 @@
-"""The environment of the entrypoint: images, variables, ports (experiment configuration spec, section
-2.6).
-"""
+"""The environment of the entrypoint: images, variables, ports (configuration spec, section 2.6)."""
 
 from __future__ import annotations
 
@@ -59,9 +57,7 @@ def _spelled(value: str | int | float) -> str:
 
 
 def variables(value: Any) -> Any:
-    """Expand variables to a list of `NAME=VALUE` per device, from a list, a map of lists, or names with
-    values.
-    """
+    """Expand variables (a list, map of lists, or names with values) to a list of `NAME=VALUE` per device."""
     value = _pairs(value)
     lists = dict.fromkeys(DEVICES, value) if isinstance(value, list) else value
     return _by_device(lists, _is_strings, BAD_VARIABLES)

@@ -1,6 +1,4 @@
-"""The complete configuration schema: type, default and rules of each field (configuration spec, section
-2).
-"""
+"""The configuration schema: type, default and rules of each field (configuration spec, section 2)."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ MEANINGS: dict[str, str] = {
     ),
     "resources.weight": "The share in pools that schedule by fair share.",
     "resources.slots": "For commands and TensorBoards: how many slots the task holds. Trials ignore it.",
-    "resources.shm_size": "Shared memory of a task in a container, such as `8g`; Default: 4 GiB.",
+    "resources.shm_size": "Shared memory of a task in a container, such as `8g`. Default: 4 GiB.",
     "resources.devices": NOT_USED,
     "resources.devices.host_path": NOT_USED,
     "resources.devices.container_path": NOT_USED,

@@ -8,10 +8,10 @@ from det_contracts.expconf.faults import Faults, described
 
 
 def without_version(config: Any, faults: Faults) -> Any:
-    """Return the configuration without its `version`, which must be 0 or absent (configuration spec, section
-    1).
+    """Return the configuration without its `version`, which must be 0 or absent.
 
-    Older forms of single fields are handled with the field: `gpu` in environment.py, labels in experiment.py.
+    See section 1 of the configuration spec. Older forms of single fields are handled with the field: `gpu` in
+    environment.py, labels in experiment.py.
     """
     if not isinstance(config, dict) or "version" not in config:
         return config

@@ -1,6 +1,4 @@
-"""`det deploy slurm` and `det deploy kubernetes`: clusters whose workers are started by others
-(docs/guides).
-"""
+"""`det deploy slurm` and `det deploy kubernetes`: clusters whose workers others start (docs/guides)."""
 
 from __future__ import annotations
 

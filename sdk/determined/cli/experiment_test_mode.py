@@ -1,6 +1,4 @@
-"""`det experiment create --test-mode`: a shortened run, on the cluster or locally (client spec, section
-4.3).
-"""
+"""`det experiment create --test-mode`: a shortened run, on the cluster or locally (client spec, 4.3)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""`python -m determined.cli.tunnel MASTER SHELL`: the command that ssh runs to reach a shell through the
-master.
+"""`python -m determined.cli.tunnel MASTER SHELL`: ssh runs it to reach a shell through the master.
 
 Bytes from standard input are sent to the shell as WebSocket messages, and vice versa. `DET_SHELL_TOKEN` in
 the environment is the user's session token. Without it, the shell's key alone must authenticate the user.

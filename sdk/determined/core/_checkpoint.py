@@ -45,19 +45,14 @@ class CheckpointContext:
     """Stores, registers and restores checkpoints: `core_context.checkpoint`.
 
     A checkpoint is a directory of files identified by a storage id, which is a UUID. The platform registers
-    it only
-    after all of its bytes are stored; a failed upload leaves nothing behind. With `shard=True` all ranks must
-    call,
-    and if one fails, all raise. If a storage quota is exhausted, `upload` and `store_path` raise OSError
-    (EDQUOT)
-    before anything is stored.
+    it only after all of its bytes are stored; a failed upload leaves nothing behind. With `shard=True` all
+    ranks must call, and if one fails, all raise. If a storage quota is exhausted, `upload` and `store_path`
+    raise OSError (EDQUOT) before anything is stored.
 
     With `background=True` the call returns before everything is stored, and training continues. At most one
     background upload runs at a time: every later call on this object, acknowledging a preemption, completing
-    an
-    operation and closing the context all wait for it. If it fails, the next `upload` or `store_path` raises
-    the
-    error, or else closing the context does.
+    an operation and closing the context all wait for it. If it fails, the next `upload` or `store_path`
+    raises the error, or else closing the context does.
     """
 
     def __init__(
@@ -84,11 +79,9 @@ class CheckpointContext:
 
         Args:
             metadata: Must contain `steps_completed`, the number of steps trained so far, by the time the
-                block
-                ends. You may add any other values that have a JSON form.
+                block ends. You may add any other values that have a JSON form.
             shard: Whether all ranks contribute files. The ranks of a node then share a directory, and files
-                of
-                the same name must have equal contents.
+                of the same name must have equal contents.
             background: Whether to upload while training continues.
 
         Returns:

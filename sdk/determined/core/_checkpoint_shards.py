@@ -1,8 +1,7 @@
 """Sharded checkpoints, where every rank stores a part (core API spec, section 7.2).
 
 All ranks take the same steps. Before each step they exchange the outcome of the previous one, so a failure on
-one
-rank is raised on all ranks and none is left waiting.
+one rank is raised on all ranks and none is left waiting.
 """
 
 import contextlib

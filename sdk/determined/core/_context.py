@@ -131,8 +131,7 @@ def init(
     """Return the Core API for this process. Works on a cluster and off it.
 
     Call it once on every rank, in a `with` statement. Off cluster it does not use the network: reports are
-    logged
-    and checkpoints are stored in a local directory of the user.
+    logged and checkpoints are stored in a local directory of the user.
 
     Args:
         distributed: This process's place among the processes of the trial. Required with more than one slot.

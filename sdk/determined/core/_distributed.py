@@ -26,8 +26,7 @@ class DistributedContext(Collectives):
 
     If a launcher started the processes, use `from_torch_distributed`, `from_deepspeed` or `from_horovod`. The
     constructor returns once all ranks have joined. Collectives block, are not thread-safe, and must be called
-    in
-    step by all ranks of the group.
+    in step by all ranks of the group.
 
     Args:
         rank: Index of this process among all processes; 0 is the chief. Give all six numbers or none; none

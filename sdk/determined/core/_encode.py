@@ -107,8 +107,8 @@ def _encode_float(value: float) -> float | str:
 
 
 def _encode_text(value: str) -> str:
-    # Lone surrogates, for example from undecodable file names, have no UTF-8 form.
-    # For a str-valued Enum, str() would return the member name.
+    # Lone surrogates, for example from undecodable file names, have no UTF-8 form. For a str-valued Enum,
+    # str() would return the member name.
     return str.__str__(value) if value.isascii() else value.encode("utf-8", "replace").decode()
 
 

@@ -71,8 +71,7 @@ class PreemptContext:
         """Return whether to save a checkpoint and exit. Once it returns True, it keeps returning True.
 
         Call it often: the process already knows the answer, so the call is cheap. If the cluster is
-        unreachable,
-        the answer is False.
+        unreachable, the answer is False.
 
         Args:
             auto_ack: Whether to acknowledge the first True to the cluster. If False, call

@@ -105,8 +105,7 @@ class SearcherOperation:
 
         Args:
             searcher_metric: Value of the metric named by `searcher.metric` in the configuration. Any JSON
-                value
-                of at most 65,536 bytes is accepted, including NaN.
+                value of at most 65,536 bytes is accepted, including NaN.
 
         Raises:
             ValueError: Where the value is larger than that.
@@ -154,15 +153,13 @@ class SearcherContext:
 
         Lengths are absolute and increasing: a trial that has trained for 4 and gets an operation of length 16
         trains 12 more. A restarted script first gets the operation during which it was interrupted. You may
-        leave
-        the loop early, for example on preemption; no clean-up is needed.
+        leave the loop early, for example on preemption; no clean-up is needed.
 
         Args:
             searcher_mode: With `WorkersAskChief`, all ranks iterate in step. With `ChiefOnly`, only the chief
                 iterates, and the script informs the other ranks.
             auto_ack: Whether the end of the loop tells the cluster that the script is about to exit because
-                no
-                work is left.
+                no work is left.
 
         Returns:
             An iterator of `SearcherOperation`.

@@ -35,10 +35,8 @@ class TrainContext:
     """Reports metrics and training status: `core_context.train`.
 
     Report calls return within microseconds. Reports are stored in order, even if the cluster is unreachable
-    for a
-    while. If the cluster refuses a report, for example because the same metric was already reported for the
-    same
-    steps, a later call raises RuntimeError.
+    for a while. If the cluster refuses a report, for example because the same metric was already reported for
+    the same steps, a later call raises RuntimeError.
     """
 
     def __init__(
@@ -102,8 +100,7 @@ class TrainContext:
 
         Raises:
             RuntimeError: If a value is None, if called on a rank other than the chief, or if the cluster
-                refused
-                an earlier report.
+                refused an earlier report.
             TypeError: If a value has no JSON form, or `steps_completed` is not an integer.
 
         Example:

@@ -42,8 +42,8 @@ CONNECT_S = 60.0
 ANSWER_S = 660.0
 """Timeout of the rendezvous request.
 
-The master answers it once the last node has started, or after ten minutes.
-Longer than that, so that the request is repeated only if the master has vanished.
+The master answers it once the last node has started, or after ten minutes. Longer than that, so that the
+request is repeated only if the master has vanished.
 """
 _GPUS = (
     ("nvidia-smi", "--query-gpu=index,uuid", "--format=csv,noheader"),

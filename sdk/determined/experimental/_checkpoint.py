@@ -27,8 +27,8 @@ class CheckpointTrainingMetadata:
         experiment_id: Id of the experiment.
         trial_id: Id of the trial.
         hparams: Hyperparameters of the trial, by name.
-            validation_metrics: Validation metrics at the checkpoint's steps, as
-                `{"avgMetrics": {...}, "batchMetrics": ...}`; empty if there was no validation.
+            validation_metrics: Validation metrics at the checkpoint's steps, as `{"avgMetrics": {...},
+                "batchMetrics": ...}`; empty if there was no validation.
     """
 
     experiment_config: dict[str, Any]
@@ -146,8 +146,7 @@ class Checkpoint:
 
         Args:
                 globs: Patterns of paths in the checkpoint, such as `["**/*.log"]`. An empty list deletes
-                    nothing
-                    but refreshes the recorded file sizes.
+                    nothing but refreshes the recorded file sizes.
 
         Raises:
             TypeError: `globs` is a text instead of a list.

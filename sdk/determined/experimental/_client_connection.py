@@ -31,8 +31,7 @@ def login(
     Args:
         master: Address as `HOST:PORT` or `http(s)://HOST:PORT`. Default: `DET_MASTER`, else `localhost:8080`.
             user: User name. Default: `DET_USER` with `DET_PASS`, else the user of the last `det user login`,
-                else
-                `determined`.
+                else `determined`.
             password: The user's password. Not needed if a login of this user is stored. On a terminal you are
                 prompted for it.
             cert_path: For a master with TLS, a file with the certificates for verifying the master's

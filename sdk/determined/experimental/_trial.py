@@ -82,8 +82,7 @@ class TrialReference:
 
         Args:
                 sort_by: Name of a validation metric. Give its direction too. Default: the searcher metric, in
-                    its
-                    direction.
+                    its direction.
                 smaller_is_better: Whether smaller values of `sort_by` are better.
 
             Raises:
@@ -107,8 +106,7 @@ class TrialReference:
             best: Select the checkpoint with the best value of a validation metric.
             uuid: Select the checkpoint with this id.
             sort_by: With `best`, the name of the metric. Give its direction too. Default: the searcher
-                metric,
-                in its direction.
+                metric, in its direction.
             smaller_is_better: Whether smaller values of `sort_by` are better.
 
         Raises:

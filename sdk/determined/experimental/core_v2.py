@@ -7,8 +7,7 @@
     core_v2.close()
 
 In a task on a cluster, this is the task's Core API. Elsewhere the script becomes an unmanaged trial: the
-cluster
-records its reports, its output and the location of its checkpoints, but neither starts nor stops it
+cluster records its reports, its output and the location of its checkpoints, but neither starts nor stops it
 (docs/unmanaged.md).
 """
 
@@ -64,8 +63,7 @@ class DefaultConfig:
         description: A description.
         labels: Keywords for finding the experiment.
         checkpoint_storage: Where to store checkpoints: a path, a URL such as `s3://bucket/prefix`, or a
-            mapping
-            as in the configuration.
+            mapping as in the configuration.
         searcher: The `searcher` section of the configuration. It names the metric and how far the script
             trains.
     """
@@ -89,8 +87,7 @@ class UnmanagedConfig:
         external_experiment_id: An id of your choice. A later script with the same id adds to the same
             experiment.
         external_trial_id: An id of your choice. A later script with the same id continues the same trial,
-            whose
-            latest checkpoint is `core_v2.info.latest_checkpoint`.
+            whose latest checkpoint is `core_v2.info.latest_checkpoint`.
     """
 
     workspace: str | None = None
@@ -112,9 +109,8 @@ def init(
     """Set this module's `train`, `checkpoint`, `searcher`, `preempt`, `distributed` and `info`.
 
     They stay set until `close()` or the end of the script. In a task on a cluster they are the task's.
-    Elsewhere
-    the script becomes an unmanaged trial: the cluster records its reports and output, but neither starts nor
-    stops it.
+    Elsewhere the script becomes an unmanaged trial: the cluster records its reports and output, but neither
+    starts nor stops it.
 
     Args:
         defaults: Describes the experiment. Required off cluster.

@@ -139,8 +139,7 @@ class TFKerasTrialContext(TrialInformation, TrainingPlace, TrialContext):
 
         Args:
             optimizer: The optimizer to pass to `compile()`. If `optimizations.aggregation_frequency` is above
-                1, it
-                steps once per that many batches, with the mean of their gradients.
+                1, it steps once per that many batches, with the mean of their gradients.
 
         Returns:
             The same optimizer.
@@ -194,8 +193,7 @@ class TFKerasTrialContext(TrialInformation, TrainingPlace, TrialContext):
             use_multiprocessing: Ignored with a warning: threads load the batches.
             max_queue_size: Number of batches to load ahead (default: 10).
             shuffle: Shuffle records (of arrays) or batches (of a `PyDataset`) differently in each epoch
-                (default:
-                true). Shuffle a `tf.data.Dataset` with its own `shuffle()`.
+                (default: true). Shuffle a `tf.data.Dataset` with its own `shuffle()`.
             validation_steps: Number of batches in a validation on each slot (default: None, all).
         """
         if use_multiprocessing:

@@ -1,10 +1,8 @@
 """Batches for the training loop, from every form of data that a TFKerasTrial may return.
 
 Reading can start at any batch. Batches with an index (arrays, `PyDataset`) are skipped without loading them,
-and
-the order of an epoch depends only on the trial's seed and the epoch number. Ranks take batches round-robin:
-batch g
-of the endless sequence of passes goes to rank g mod size.
+and the order of an epoch depends only on the trial's seed and the epoch number. Ranks take batches
+round-robin: batch g of the endless sequence of passes goes to rank g mod size.
 """
 
 from __future__ import annotations

@@ -19,8 +19,7 @@ class TFKerasTrial(Trial, abc.ABC):
     """Subclass it, and name the class as `entrypoint: model_def:MyTrial`.
 
     The metrics are those of `model.compile()`. Validation metrics get the prefix `val_`, so `searcher.metric`
-    is
-    `val_loss` or `val_accuracy`, for example.
+    is `val_loss` or `val_accuracy`, for example.
     """
 
     @abc.abstractmethod
@@ -51,10 +50,8 @@ class TFKerasTrial(Trial, abc.ABC):
 
         Returns:
                 Either a tuple `(x, y)` or `(x, y, sample_weights)` of arrays, whose first dimension is the
-                records. It
-                is split into batches of `context.get_per_slot_batch_size()`. Or batches: a
-                `keras.utils.PyDataset`
-                (`Sequence`), a `SequenceAdapter`, or a `tf.data.Dataset` returned by
+                records. It is split into batches of `context.get_per_slot_batch_size()`. Or batches: a
+                `keras.utils.PyDataset` (`Sequence`), a `SequenceAdapter`, or a `tf.data.Dataset` returned by
                 `context.wrap_dataset()`.
         """
 

@@ -2,10 +2,8 @@
 
 You may use any `keras.callbacks.Callback`, but two things differ from `model.fit()`. `on_epoch_end` gets no
 metrics, because validations and epochs need not coincide. And to continue after a pause, a callback must keep
-its
-state in checkpoints (`get_state`, `load_state`). `EarlyStopping` and `ReduceLROnPlateau` in this module
-handle both:
-they act on each validation.
+its state in checkpoints (`get_state`, `load_state`). `EarlyStopping` and `ReduceLROnPlateau` in this module
+handle both: they act on each validation.
 """
 
 from __future__ import annotations
@@ -119,8 +117,7 @@ class EarlyStopping(_ByValidation, keras.callbacks.EarlyStopping):  # type: igno
     """Stops the trial when a metric has stopped improving. `patience` counts validations.
 
     Accepts the arguments of `keras.callbacks.EarlyStopping`; `monitor` names a validation metric
-    (`val_loss`).
-    `min_validation_period` in the configuration determines how often validations happen.
+    (`val_loss`). `min_validation_period` in the configuration determines how often validations happen.
 
     Example:
         ```python

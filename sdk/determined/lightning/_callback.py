@@ -21,9 +21,8 @@ class DetCallback(Checkpoint):  # type: ignore[misc]
     """Callback for Lightning's Trainer that reports metrics, stores checkpoints and handles preemption.
 
     Pass `ckpt_path` to `fit()`. Off cluster it does nothing. When the trial is preempted, `fit()` ends as if
-    it
-    were complete. `searcher.max_length` counts training batches or epochs; a bare number counts batches. The
-    callback ends the training, so give the Trainer `max_epochs=-1` or a large enough number.
+    it were complete. `searcher.max_length` counts training batches or epochs; a bare number counts batches.
+    The callback ends the training, so give the Trainer `max_epochs=-1` or a large enough number.
 
     Example:
         ```python
@@ -40,8 +39,7 @@ class DetCallback(Checkpoint):  # type: ignore[misc]
         Args:
             core_context: The Core API of this process.
             every_n_epochs: Store a checkpoint every this many epochs. With 0, store one only at the end of
-                each
-                search operation and on preemption.
+                each search operation and on preemption.
 
         Raises:
             ValueError: If `searcher.max_length` is in records, which the Trainer does not count.

@@ -32,8 +32,7 @@ class PyTorchCallback:
 
         Args:
                 first_batch_idx: Index of the first batch that will be trained, which is the number of batches
-                    trained
-                    before.
+                    trained before.
                 checkpoint_uuid: Id of the checkpoint that is about to be loaded, or None.
         """
 
@@ -70,8 +69,7 @@ class PyTorchCallback:
 
         Args:
             avg_metrics: Mean over the batches of the window and all ranks, by metric name, plus the metrics
-                of
-                reducers.
+                of reducers.
             batch_metrics: Mean over all ranks for each batch of the window, in order.
         """
 
@@ -86,8 +84,7 @@ class PyTorchCallback:
 
         Args:
                 outputs: The return value of `evaluate_batch()` for each batch of this rank, with tensors
-                    converted
-                    to arrays.
+                    converted to arrays.
         """
 
     def on_validation_end(self, metrics: dict[str, Any]) -> None:

@@ -137,12 +137,10 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContex
         Args:
             optimizer: An optimizer of parameters of wrapped models.
             backward_passes_per_step: A Horovod option without effect. Use `aggregation_frequency` to
-                accumulate
-                gradients over batches.
+                accumulate gradients over batches.
             fp16_compression: A Horovod option without effect.
             average_aggregated_gradients: Whether gradients accumulated over several batches are divided by
-                their
-                number. Default: the setting of the context, which is true unless configured.
+                their number. Default: the setting of the context, which is true unless configured.
 
         Returns:
             The same optimizer.
@@ -174,8 +172,7 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContex
 
         Raises:
             InvalidExperimentException: If its optimizer was not wrapped, or if it is a `ReduceLROnPlateau`,
-                which
-                needs a metric, and `step_mode` is not `MANUAL_STEP`.
+                which needs a metric, and `step_mode` is not `MANUAL_STEP`.
 
         Example:
             ```python
@@ -320,8 +317,7 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContex
         Args:
             optimizer: A wrapped optimizer.
             clip_grads: Called with the list of the optimizer's parameters right before the step, after
-                gradients
-                are averaged and unscaled.
+                gradients are averaged and unscaled.
             auto_zero_grads: Whether to zero the gradients after the step.
             scaler: Your own gradient scaler to step with. Required with `wrap_scaler()`.
 
@@ -351,8 +347,7 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContex
 
         Args:
             data: A tensor, a NumPy array, or arbitrarily nested lists, tuples and dicts of them. Other values
-                are
-                returned unchanged, with one warning per type.
+                are returned unchanged, with one warning per type.
         """
         return to_device(data, self.device, self._warned_types)
 
@@ -393,8 +388,7 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContex
         Args:
             *args: Passed to `torch.profiler.profile`.
             **kwargs: Passed to `torch.profiler.profile`, except `on_trace_ready`, which is set to write to
-                the event
-                file directory.
+                the event file directory.
 
         Example:
             ```python

@@ -39,8 +39,7 @@ def to_device(data: Any, device: torch.device, warned_types: set[type] | None = 
 
     Args:
         data: A tensor, a NumPy array, or arbitrarily nested lists, tuples and dicts of them. For other
-            objects
-            `to` is called if they have it; the rest is returned unchanged, with a warning.
+            objects `to` is called if they have it; the rest is returned unchanged, with a warning.
         device: The target device.
         warned_types: Types already warned about; new ones are added. If None, every call warns.
     """

@@ -22,8 +22,7 @@ class PyTorchExperimentalContext:
         """Accept a data loader that is not a `determined.pytorch.DataLoader`, and use it unchanged.
 
         It is restarted whenever it ends, but it is neither sharded among ranks nor continued at the right
-        batch
-        after a pause. The script must take care of that.
+        batch after a pause. The script must take care of that.
         """
         self._any_loader = True
 

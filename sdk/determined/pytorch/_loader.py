@@ -18,9 +18,8 @@ class DataLoader:
     """Takes the arguments of `torch.utils.data.DataLoader`, for data sets with a length.
 
     The training loop repeats it, shards it among ranks, and continues it at the right batch after a pause
-    without
-    loading earlier batches again. The order of a shuffled pass is determined by the trial's seed and the pass
-    number. Iterating it directly gives one plain pass.
+    without loading earlier batches again. The order of a shuffled pass is determined by the trial's seed and
+    the pass number. Iterating it directly gives one plain pass.
 
     Example:
         ```python
@@ -150,8 +149,7 @@ class DataLoader:
 
     def _load(self, batches: Any) -> torch_data.DataLoader[Any]:
         # Workers take their seeds from a generator. Do not use the global one: consuming its state would make
-        # a
-        # resumed run differ from an uninterrupted one.
+        # a resumed run differ from an uninterrupted one.
         generator = self.generator or torch.Generator().manual_seed(self._seed)
         return torch_data.DataLoader(
             self.dataset,

@@ -1,8 +1,7 @@
 """Profiler: measures the parts of the training loop (Trainer spec, section 16).
 
 Series are reported as metrics in their own groups, `profile.timing`, `profile.throughput` and
-`profile.system`, at
-the steps where they were measured.
+`profile.system`, at the steps where they were measured.
 """
 
 from __future__ import annotations

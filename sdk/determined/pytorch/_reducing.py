@@ -30,8 +30,7 @@ class _PyTorchReducerContext:
 
         Args:
             reducer: A `MetricReducer`, or a function that returns the metric. The function takes the list of
-                all
-                values passed to `update(value)` of the returned reducer, in batch order over all ranks.
+                all values passed to `update(value)` of the returned reducer, in batch order over all ranks.
             name: Name of the metric. Without a name the reducer must return a dict.
             for_training: Whether to compute the metric in training.
             for_validation: Whether to compute the metric in validation.

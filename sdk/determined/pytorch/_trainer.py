@@ -89,8 +89,7 @@ class Trainer:
         """Train, validating and storing checkpoints along the way.
 
         On a cluster it trains as far as the search asks; off cluster, until `max_length`. Training always
-        ends with a
-        validation and a checkpoint. On preemption, a checkpoint is stored and `fit()` returns.
+        ends with a validation and a checkpoint. On preemption, a checkpoint is stored and `fit()` returns.
 
         Args:
             checkpoint_period: Store a checkpoint every this many batches or epochs. None: only at the end.

@@ -67,8 +67,7 @@ class PyTorchTrial(Trial, abc.ABC):
 
         Args:
             context: Provides hyperparameters and wrapping, and steps optimizers. A class named as the
-                entrypoint is
-                constructed with the context alone.
+                entrypoint is constructed with the context alone.
         """
 
     @abc.abstractmethod
@@ -77,8 +76,7 @@ class PyTorchTrial(Trial, abc.ABC):
 
         Args:
                 batch: A batch from the data loader, moved to this rank's device. The first dimension of its
-                    tensors
-                    is usually the records: `(records on this slot, ...)`.
+                    tensors is usually the records: `(records on this slot, ...)`.
                 epoch_idx: Index of the epoch, counted from 0 over the life of the trial.
                 batch_idx: Index of the batch on one slot, counted from 0 over the life of the trial.
 
@@ -119,8 +117,7 @@ class PyTorchTrial(Trial, abc.ABC):
         """Return the validation data as a `determined.pytorch.DataLoader`.
 
         Called once per `fit()` on every rank. Each rank validates its share. With `evaluate_full_dataset`,
-        the
-        chief gets all the data.
+        the chief gets all the data.
         """
 
     def build_callbacks(self) -> Mapping[str, PyTorchCallback]:
@@ -169,8 +166,7 @@ class PyTorchTrial(Trial, abc.ABC):
 
         Args:
             data_loader: A `torch.utils.data.DataLoader` over all validation data. Its batches are not moved
-                to
-                the device: use `context.to_device()`.
+                to the device: use `context.to_device()`.
 
         Returns:
             Metrics by name.

@@ -30,8 +30,7 @@ class LocalSearchRunner(SearchRunner):
         Args:
             search_method: The search method.
             searcher_dir: Directory for the state of the search; by default the working directory. If it
-                already
-                holds a state, `run()` continues that search.
+                already holds a state, `run()` continues that search.
         """
         super().__init__(search_method)
         self.searcher_dir = Path(searcher_dir) if searcher_dir is not None else Path.cwd()
@@ -46,8 +45,7 @@ class LocalSearchRunner(SearchRunner):
 
         Args:
             exp_config: The experiment configuration with `searcher.name: custom`, as a dict or the path of a
-                YAML
-                file.
+                YAML file.
             model_dir: Directory with the code of the trials.
             includes: Additional files and directories to send.
 

@@ -56,8 +56,7 @@ class RemoteSearchRunner(SearchRunner):
 
         Args:
             exp_config: The experiment configuration with `searcher.name: custom`, as a dict or the path of a
-                YAML
-                file.
+                YAML file.
             model_dir: Directory with the code of the trials.
             includes: Additional files and directories to send.
 
@@ -87,8 +86,7 @@ class RemoteSearchRunner(SearchRunner):
 
         Returns:
                 The id of the experiment, and the operations that may not have been posted yet, in the form of
-                the
-                REST API.
+                the REST API.
         """
         with self.context.checkpoint.restore_path(storage_id) as path:
             self.state, id = self.search_method.load(path)

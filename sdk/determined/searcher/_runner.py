@@ -100,8 +100,7 @@ class SearchRunner(abc.ABC):
             experiment_id: Id of the experiment.
             session: The connection to the cluster.
                 prior_operations: Operations of an earlier process that may not have been posted yet, or None
-                    for a
-                    new search.
+                    for a new search.
                 sleep_time: Seconds between polls while the experiment is paused.
         """
         prior = None if prior_operations is None else _as_wire(prior_operations)
@@ -128,8 +127,7 @@ class SearchRunner(abc.ABC):
         """Continue the search that `kept` restores, or start one. Returns the experiment's id.
 
         With the same `once`, the experiment is created only once, even if an earlier process was killed
-        before it
-        saved the result.
+        before it saved the result.
         """
         with open_session() as session:
             found = kept()

@@ -1,8 +1,7 @@
 """Restores weights that the Trainer would lose on resume.
 
 transformers 5 stores some models under weight names of older releases. `from_pretrained` translates the
-names, but
-the Trainer does not: it only warns, and continues with its initial weights.
+names, but the Trainer does not: it only warns, and continues with its initial weights.
 """
 
 from __future__ import annotations

@@ -96,11 +96,10 @@ class BusThread:
             self.keep_going(self._take_up_renewals, "looking after the credentials")
 
     async def _take_up_renewals(self) -> None:
-        """Reconnect with renewed credentials before the old ones expire, and use new authorities for the next
-        connection.
+        """Reconnect with renewed credentials before the old ones expire.
 
-        The worker renews the files in time. The broker permanently closes a connection whose credentials
-        expire.
+        New authorities are used for the next connection. The worker renews the files in time.
+        The broker permanently closes a connection whose credentials expire.
         """
         while True:
             await asyncio.sleep(CREDENTIALS_EVERY_S)

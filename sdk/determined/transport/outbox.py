@@ -144,9 +144,7 @@ class Outbox:
                 await self._send(self._under_way[0])
 
     async def _gather(self) -> None:
-        """Wait until there are reports to send: after the batching delay, or earlier if many or with a
-        fact.
-        """
+        """Wait until reports should be sent: after the batching delay, earlier if many or with a fact."""
         self._news.clear()
         if not (self._under_way or self._waiting):
             self._awake = False

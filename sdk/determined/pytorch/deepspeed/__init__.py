@@ -1,8 +1,7 @@
 """Training with DeepSpeed: resumable, distributed, and with hyperparameter search.
 
 Requires the package `deepspeed`, on GPUs or, for experimenting, on CPUs. Importing this module does not
-import
-`deepspeed`.
+import `deepspeed`.
 
 Example:
     ```python

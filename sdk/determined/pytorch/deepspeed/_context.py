@@ -91,8 +91,7 @@ class DeepSpeedTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerCont
         """Register an engine returned by `deepspeed.initialize()`.
 
         The first engine determines the size of micro batches and how many form a batch. A pipeline engine
-        brings its
-        own model-parallel unit.
+        brings its own model-parallel unit.
 
         Args:
             model: The engine.
