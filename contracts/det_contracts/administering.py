@@ -34,5 +34,5 @@ class BindPool(msgspec.Struct, frozen=True, kw_only=True, tag="bind_pool"):
     pool: str
     workspaces: tuple[int, ...]
     change: Binding
-    """How the workspaces change: `add` allows these too, `remove` disallows them, `replace` allows no others."""
+    """How the workspaces change: `add` allows them too, `remove` disallows them, `replace` sets them."""
     user: str

@@ -255,11 +255,12 @@ class Buckets(msgspec.Struct, frozen=True, kw_only=True, tag="buckets"):
     """To metrics: curves divided into `width` buckets of neighboring points.
 
     One row per trial, group and name. `x` is `batches`, `epoch`, `time` (seconds since the epoch, UTC) or
-    `metric:NAME`, limited by `first` and `last`. Rows `{trial_id, group, name, count, non_finite, raw, monotone, x, batches, last, min, max, mean,
-    counts, gaps}`; the lists have one entry per non-empty bucket, ordered by steps. `x` and `batches` belong
-    to a bucket's last point; `last`, `min`, `max`, `mean` describe its finite values, None if there are none;
-    `counts` is the number of all values, `gaps` of non-finite ones. `raw`: each bucket is one point, and only
-    `x`, `batches` and `last` are given. Not `monotone`: x also decreases. Archived reports are excluded.
+    `metric:NAME`, limited by `first` and `last`. Rows `{trial_id, group, name, count, non_finite, raw,
+    monotone, x, batches, last, min, max, mean, counts, gaps}`; the lists have one entry per non-empty bucket,
+    ordered by steps. `x` and `batches` belong to a bucket's last point; `last`, `min`, `max`, `mean` describe
+    its finite values, None if there are none; `counts` is the number of all values, `gaps` of non-finite
+    ones. `raw`: each bucket is one point, and only `x`, `batches` and `last` are given. Not `monotone`: x
+    also decreases. Archived reports are excluded.
     """
 
     trial_ids: list[int]

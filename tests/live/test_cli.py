@@ -106,7 +106,7 @@ def test_checkpoints_go(cluster, code):
     assert "Failed to download a checkpoint" in refused.stderr
     kept = ["--save-experiment-best", "1", "--save-trial-best", "0", "--save-trial-latest", "0", "--yes"]
     shown = cluster.det("e", "set", "gc-policy", number, *kept).stdout
-    assert "Checkpoints that go under this policy" in shown
+    assert "Checkpoints that this policy deletes" in shown
     wait_for(lambda: list(states().values()).count("STATE_COMPLETED") == 1, 60, "retention to be applied")
 
 

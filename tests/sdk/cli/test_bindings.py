@@ -17,9 +17,9 @@ def pools(master):
 @pytest.mark.parametrize(
     ("verb", "method", "said"),
     [
-        ("add", "POST", "now bound to nlp, vision"),
+        ("add", "POST", "now also bound to nlp, vision"),
         ("remove", "DELETE", "no longer"),
-        ("replace", "PUT", "alone"),
+        ("replace", "PUT", "only"),
     ],
 )
 def test_workspaces_go_by_name(pools, det, verb, method, said):
@@ -35,7 +35,7 @@ def test_the_workspaces_of_a_pool_are_listed(pools, det):
     assert "vision" in shown
     assert "nlp" not in shown
     pools.answer("GET", PATH, {"workspaceIds": [], "pagination": {"total": 0}})
-    assert "bound to no workspace" in det("rp", "bindings", "list-workspaces", "gpu").out
+    assert "not bound to any workspace" in det("rp", "bindings", "list-workspaces", "gpu").out
 
 
 def test_the_pools_of_a_workspace_are_listed_with_what_they_are_for(pools, det):

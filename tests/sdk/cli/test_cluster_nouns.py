@@ -223,7 +223,7 @@ def test_what_the_cluster_passed_over(master, det):
 
 def test_a_service_looks_again_at_what_it_parked(master, det):
     master.answer("POST", "/api/v1/master/parked/retry", {})
-    assert "The searcher looks once more" in det("master", "retry-parked", "searcher").out
+    assert "The searcher retries what it parked" in det("master", "retry-parked", "searcher").out
     (call,) = master.asked("POST", "/api/v1/master/parked/retry")
     assert call.json == {"program": "searcher"}
 

@@ -47,7 +47,7 @@ def test_create_a_user(users, det, typed):
 def test_passwords_must_be_the_same(users, det, typed):
     typed("secret", "secrte")
     done = det("u", "create", "ann")
-    assert (done.status, "not the same" in done.err) == (1, True)
+    assert (done.status, "the two passwords differ" in done.err) == (1, True)
     assert users.asked("POST", "/api/v1/users") == []
 
 
@@ -249,7 +249,7 @@ def test_models(models, places, det):
     models.answer("POST", "/api/v1/models/5/move", {})
     for words in (["vision"], ["-w", "vision"]):
         assert det("m", "move", "mnist", *words).out == "Moved model mnist to workspace vision\n"
-    assert "say where to: -w WORKSPACE" in det("m", "move", "mnist").err
+    assert "give the target workspace: -w WORKSPACE" in det("m", "move", "mnist").err
     det("m", "create", "mnist", "--description", "d")
     assert models.asked("POST", "/api/v1/models")[-1].json == {"name": "mnist", "description": "d"}
     for name in ("creation_time", "creation-time"):

@@ -107,7 +107,7 @@ def test_several_updates_go_together(master, det):
     [
         (["update", "experiment-7"], 1, "nothing to change"),
         (["update-batch", "experiment-1.colour=red"], 1, "is not of the form JOB.OPERATION=VALUE"),
-        (["update-batch", "experiment-1.priority=high"], 1, "is no whole number"),
+        (["update-batch", "experiment-1.priority=high"], 1, "is not a whole number"),
         (["update", "experiment-7", "--priority", "1", "--weight", "2"], 2, "not allowed with"),
     ],
 )

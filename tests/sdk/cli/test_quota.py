@@ -51,7 +51,7 @@ def test_what_is_not_given_stays(quotas, det):
 def test_groups_and_workspaces_go_by_name(quotas, det):
     assert det("quota", "set", "--group", "crew", "--slots", "4").status == 0
     assert quotas.asked("PUT", f"{PATH}/group-5")[0].json["slots"] == 4
-    assert "workspace-2 has no quota any more" in det("quota", "delete", "-w", "nlp").out
+    assert "workspace-2 no longer has a quota" in det("quota", "delete", "-w", "nlp").out
 
 
 def test_bad_input_is_told(quotas, det):
@@ -69,5 +69,5 @@ def test_sizes(text, bytes):
 
 @pytest.mark.parametrize("text", ["", "GB", "-1", "1XB", "1e9", "1GBB"])
 def test_what_is_no_size(text):
-    with pytest.raises(Failure, match="is no size"):
+    with pytest.raises(Failure, match="is not a size"):
         size(text)

@@ -137,7 +137,7 @@ def test_only_what_was_seen_is_said_to_work(cluster, det, code, reported, checkp
     done = det("e", "create", code / "c.yaml", code, "--test")
     assert done.status == 0
     shown = done.out.splitlines()[3:]
-    assert shown == ["Scheduling task...", *tested, "The script ran to its end."]
+    assert shown == ["Scheduling task...", *tested, "The script ran to completion."]
     assert done.err.strip() == told
 
 

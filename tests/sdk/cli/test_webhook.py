@@ -78,7 +78,7 @@ def test_all_of_it_can_be_given(hooks, det):
 
 
 def test_a_test_and_an_end(hooks, det):
-    assert "Webhook 3 has taken the test." in det("webhook", "test", "3").out
+    assert "Webhook 3 has accepted the test." in det("webhook", "test", "3").out
     assert "Webhook 3 is deleted" in det("webhook", "delete", "3").out
     assert det("webhook", "test", "three").status == 2
 

@@ -268,7 +268,7 @@ def test_a_job_of_another_size_is_refused():
     groups = []
     chief = threading.Thread(target=lambda: groups.append(_rendezvous.lead(listener, 2)), daemon=True)
     chief.start()
-    with pytest.raises(RuntimeError, match="one of 3 processes"):
+    with pytest.raises(RuntimeError, match="a job of 3 processes"):
         _rendezvous.follow(listener.getsockname()[:2], 1, 3)
     groups.append(_rendezvous.follow(listener.getsockname()[:2], 1, 2))
     chief.join(PATIENCE_S)

@@ -171,7 +171,7 @@ def test_create_experiment_refuses_other_kinds(master, config, folder):
 
 def test_create_experiment_refuses_a_list(master, code, tmp_path):
     (tmp_path / "c.yaml").write_text("- 1\n")
-    with pytest.raises(ValueError, match="map of fields"):
+    with pytest.raises(ValueError, match="mapping of fields"):
         client.create_experiment(tmp_path / "c.yaml", code)
 
 

@@ -66,7 +66,7 @@ def test_deepspeed(arguments, script):
         ("--trial m:T script", "extra arguments to --trial: script", 1),
         ("", "empty script is not allowed", 1),
         ("nowhere-train.py --lr 1", "write `python3 nowhere-train.py --lr 1`", 2),
-        ("-- ./nowhere-train.py", "is no program, it is read by one", 2),
+        ("-- ./nowhere-train.py", "is not a program but a script", 2),
         ("--", "empty script is not allowed", 1),
         ("--asdf 1 script", "unrecognized arguments --asdf 1 script", 2),
         ("--trial", "expected one argument", 2),

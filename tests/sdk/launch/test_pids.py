@@ -79,8 +79,8 @@ def test_on_exit_ends_the_command(address):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["no-address", "1", "true"], "'no-address' is no address"),
-        (["--on-fail", "SIGNOTHING", "/tmp/x", "1", "true"], "'SIGNOTHING' is no signal"),
+        (["no-address", "1", "true"], "'no-address' is not an address"),
+        (["--on-fail", "SIGNOTHING", "/tmp/x", "1", "true"], "'SIGNOTHING' is not a signal"),
     ],
 )
 def test_what_is_refused(arguments, message):

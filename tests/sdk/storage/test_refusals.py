@@ -200,7 +200,7 @@ def test_no_keys_anywhere(monkeypatch, error):
 
     monkeypatch.setattr(ChainedProvider, "retrieve", search)
     storage = S3StorageManager(BUCKET, endpoint_url="http://127.0.0.1:1")
-    with pytest.raises(OSError, match=r"refuses: no keys are found .*: give access_key and secret_key"):
+    with pytest.raises(OSError, match=r"refuses: no keys were found .*: give access_key and secret_key"):
         storage.list_resources("one")
 
 

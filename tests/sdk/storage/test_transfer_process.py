@@ -78,8 +78,8 @@ def odd(tmp_path, what):
 @pytest.mark.parametrize(
     ("what", "text"),
     [
-        ("dies", r"to store id-1 ended by signal 9 \(was memory short\?\)"),
-        ("leaves", "to store id-1 ended with exit code 3"),
+        ("dies", r"storing id-1 ended by signal 9 \(out of memory\?\)"),
+        ("leaves", "storing id-1 ended with exit code 3"),
         ("fails", "Odd: this and that"),
     ],
 )

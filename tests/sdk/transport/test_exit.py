@@ -135,7 +135,7 @@ def test_who_interrupts_the_end_is_told_what_is_lost(script):
     process.send_signal(signal.SIGINT)
     said = ended(process)
     assert "lost, because the script ended" in said
-    assert "broken off by KeyboardInterrupt" in said
+    assert "interrupted by KeyboardInterrupt" in said
 
 
 def test_a_thread_that_reports_on_and_on_does_not_hold_the_end_up(script):

@@ -262,7 +262,7 @@ def _kind(subject, body):
 def test_the_best_validation_of_an_outage_is_the_last_answer(transport, waits, caplog):
     cluster = transport._thread.cluster
     assert transport.best_validation() is None
-    assert "does not say what the best validation is" in caplog.text
+    assert "does not report the best validation" in caplog.text
     cluster.away = False
     wait_for(transport.best_validation, 60, "an answer")
     cluster.away = True

@@ -143,7 +143,7 @@ def test_an_unexpected_failure_is_told_once_and_loses_no_report(thread, transpor
     ours = [record for record in caplog.records if record.name == "determined.transport"]
     told = [record for record in ours if record.levelno == logging.ERROR]
     assert len(told) == 1
-    assert "sending reports failed and is begun again" in told[0].message
+    assert "sending reports failed and is restarted" in told[0].message
     assert "no such luck" in caplog.text
     assert "Traceback" in caplog.text
 
@@ -190,7 +190,7 @@ def test_a_fact_that_cannot_be_told_is_warned_of(thread, transport, caplog):
     transport.set_status("x")
     transport.report(report(1))
     transport.close()
-    assert "telling the status failed and is left out: 8 MB" in caplog.text
+    assert "sending the status failed and is skipped: 8 MB" in caplog.text
 
 
 def test_two_processes_of_a_run_do_not_count_as_one(thread):

@@ -114,8 +114,8 @@ def test_reports_that_are_refused_are_told_by_step_and_the_facts_behind_them_are
         transport.report(report(4))
     assert str(refused.value) == (
         "trial 7, run 1: 3 reports, from training metrics at 1 steps to training metrics at 3 steps are "
-        "refused by the cluster for good: invalid operation on sealed stream (error 10109); "
-        "ask who runs the cluster to look at stream REPORTS"
+        "permanently refused by the cluster: invalid operation on sealed stream (error 10109); "
+        "ask the cluster's administrator to check stream REPORTS"
     )
     assert transport._thread.client.stored == ["witness.trial.7"]
     transport.close()
@@ -123,9 +123,9 @@ def test_reports_that_are_refused_are_told_by_step_and_the_facts_behind_them_are
 
 def test_a_fact_that_is_refused_is_an_error_of_its_call(on):
     transport = on(witness=SEALED)
-    with pytest.raises(RuntimeError, match="trial 7, run 1: checkpoint u is refused by the cluster for good"):
+    with pytest.raises(RuntimeError, match="trial 7, run 1: checkpoint u is permanently refused by the cluster"):
         transport.checkpoint(StoredCheckpoint("u", {}, {"steps_completed": 3}))
-    with pytest.raises(RuntimeError, match="the completion of operation 2 is refused"):
+    with pytest.raises(RuntimeError, match="the completion of operation 2 is permanently refused"):
         transport.complete(2, 10, 0.5)
     transport.report(report(1))
     transport.close()
@@ -137,14 +137,14 @@ def test_a_fact_that_is_refused_when_nobody_waits_any_more_is_told_by_a_later_ca
     transport = on(witness=OSError("away"))
     transport.checkpoint(StoredCheckpoint("u", {}, {"steps_completed": 3}))
     transport._thread.client.answers["witness"] = SEALED
-    with pytest.raises(RuntimeError, match="checkpoint u is refused"):
+    with pytest.raises(RuntimeError, match="checkpoint u is permanently refused"):
         transport.flush()
 
 
 def test_an_answer_that_is_forbidden_is_an_error_of_the_question(on):
     transport = on()
     transport._thread._forbidden.add("ask.trial.7.searcher.best_validation")
-    with pytest.raises(RuntimeError, match="credentials of this run do not allow to publish to ask"):
+    with pytest.raises(RuntimeError, match="credentials of this run do not allow publishing to ask"):
         transport.best_validation()
 
 
@@ -153,9 +153,9 @@ def test_all_refusals_are_told_at_the_end(on, caplog):
     for step in (1, 2):
         transport._outbox.put(report(step))
         transport._outbox.wait()
-    with pytest.raises(RuntimeError, match="metrics at 1 steps are refused"):
+    with pytest.raises(RuntimeError, match="metrics at 1 steps are permanently refused"):
         transport.close()
-    assert "metrics at 2 steps are refused" in caplog.text
+    assert "metrics at 2 steps are permanently refused" in caplog.text
 
 
 # -- on a real broker
@@ -253,7 +253,7 @@ def test_what_the_credentials_do_not_allow_is_refused(script, connected, monkeyp
     script.make_streams()
     transport = connected(of_trial=8)
     transport.report(report(1))
-    with pytest.raises(RuntimeError, match=r"credentials of this run do not allow to publish to reports\.7"):
+    with pytest.raises(RuntimeError, match=r"credentials of this run do not allow publishing to reports\.7"):
         transport.flush()
     with pytest.raises(RuntimeError, match="the completion of operation 1 is refused"):
         transport.complete(1, 10, 0.5)
