@@ -17,10 +17,10 @@ class TrialInfo:
     """The trial that this task runs.
 
     Attributes:
-            trial_id: Id of the trial.
-            experiment_id: Id of the experiment that the trial belongs to.
-            trial_seed: Random seed of the trial.
-            hparams: Hyperparameters chosen for the trial, nested as in the configuration.
+        trial_id: Id of the trial.
+        experiment_id: Id of the experiment that the trial belongs to.
+        trial_seed: Random seed of the trial.
+        hparams: Hyperparameters chosen for the trial, nested as in the configuration.
     """
 
     def __init__(
@@ -70,12 +70,12 @@ class ClusterInfo:
     """Describes the cluster and the task that this process belongs to. Returned by `get_cluster_info()`.
 
     Attributes:
-            master_url: Address of the cluster, including the scheme.
-            cluster_id: Id of the cluster.
-            agent_id: Id of the worker that this process runs on.
-            slot_ids: Slots on this node; empty for a task without slots.
-            task_id: Id of the task.
-            allocation_id: Id of this run of the task.
+        master_url: Address of the cluster, including the scheme.
+        cluster_id: Id of the cluster.
+        agent_id: Id of the worker that this process runs on.
+        slot_ids: Slots on this node; empty for a task without slots.
+        task_id: Id of the task.
+        allocation_id: Id of this run of the task.
         task_type: `TRIAL`, `NOTEBOOK`, `SHELL`, `COMMAND`, `TENSORBOARD` or `CHECKPOINT_GC`.
     """
 
@@ -202,10 +202,10 @@ def get_cluster_info() -> ClusterInfo | None:
     """Return the cluster's description of this task.
 
     Returns:
-            The description, or None when not running on a cluster. It is read once per process.
+        The description, or None when not running on a cluster. It is read once per process.
 
     Raises:
-            RuntimeError: If a file of the description cannot be parsed. The message names the file.
+        RuntimeError: If a file of the description cannot be parsed. The message names the file.
 
     Example:
         ```python

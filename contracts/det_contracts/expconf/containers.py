@@ -19,8 +19,7 @@ class Field(msgspec.Struct, frozen=True):
     """One key of a record.
 
     `needed`: "finally" after merging, "now" whenever the record is given, "as key" even if null. A `default`
-        of
-    None leaves the field null.
+    of None leaves the field null.
     """
 
     node: Node

@@ -27,7 +27,7 @@ class TrialInformation:
         """Return all hyperparameters of the trial, by name.
 
         Raises:
-                ValueError: If none were given off cluster.
+            ValueError: If none were given off cluster.
         """
         return self._settings.all_hparams()
 
@@ -38,7 +38,7 @@ class TrialInformation:
             name: A key of the configuration's `hyperparameters`.
 
         Raises:
-                ValueError: If there is no hyperparameter of this name.
+            ValueError: If there is no hyperparameter of this name.
         """
         return self._settings.hparam(name)
 
@@ -46,7 +46,7 @@ class TrialInformation:
         """Return the number of records in a batch over all slots.
 
         Raises:
-                ValueError: If the hyperparameter `global_batch_size` is missing.
+            ValueError: If the hyperparameter `global_batch_size` is missing.
         """
         return self._settings.batch_sizes[1]
 
@@ -54,7 +54,7 @@ class TrialInformation:
         """Return the number of records in a batch on one slot: `global_batch_size` divided by the slots.
 
         Raises:
-                ValueError: If the hyperparameter `global_batch_size` is missing.
+            ValueError: If the hyperparameter `global_batch_size` is missing.
         """
         return self._settings.batch_sizes[0]
 
@@ -82,7 +82,7 @@ class TrialInformation:
         """Return the id of the experiment.
 
         Raises:
-                InternalException: If the script runs off cluster.
+            InternalException: If the script runs off cluster.
         """
         return self._settings.number("experiment id")
 
@@ -90,7 +90,7 @@ class TrialInformation:
         """Return the id of the trial.
 
         Raises:
-                InternalException: If the script runs off cluster.
+            InternalException: If the script runs off cluster.
         """
         return self._settings.number("trial id")
 
@@ -131,7 +131,7 @@ class TrainingPlace:
         """Return the index of the batch that is being trained.
 
         Raises:
-                InternalException: If no batch has been trained yet.
+            InternalException: If no batch has been trained yet.
         """
         if self._batch_index < 0:
             raise InternalException("no batch has been trained yet")

@@ -58,7 +58,7 @@ class TrainUnit:
         """Return the number.
 
         Raises:
-                TypeError: If the value is a container.
+            TypeError: If the value is a container.
         """
         if not isinstance(self.value, int):
             raise TypeError(f"max_length must hold a number, not the container {self.value!r}")

@@ -203,10 +203,10 @@ class CheckpointContext:
         """Copy a checkpoint into a directory.
 
         Args:
-                storage_id: Storage id of the checkpoint.
-                ckpt_dir: Target directory. It is created unless the selector rejects every file.
-                download_mode: As for `restore_path`.
-                selector: Chooses the files. Called with each path relative to the checkpoint.
+            storage_id: Storage id of the checkpoint.
+            ckpt_dir: Target directory. It is created unless the selector rejects every file.
+            download_mode: As for `restore_path`.
+            selector: Chooses the files. Called with each path relative to the checkpoint.
 
         Raises:
             CheckpointNotFound: When there is no checkpoint with this id.
@@ -227,7 +227,7 @@ class CheckpointContext:
         """Return the metadata of a checkpoint.
 
         Args:
-                storage_id: Storage id of the checkpoint.
+            storage_id: Storage id of the checkpoint.
 
         Returns:
             What was given when it was stored; `{}` if the cluster knows none.

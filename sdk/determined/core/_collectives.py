@@ -49,7 +49,7 @@ class Collectives:
         """Collect a value from every rank at the chief.
 
         Args:
-                stuff: This rank's value. It must be picklable.
+            stuff: This rank's value. It must be picklable.
 
         Returns:
             On the chief all values, by rank; elsewhere None.
@@ -67,10 +67,10 @@ class Collectives:
         """Collect a value from every rank of this node at the node's first rank.
 
         Args:
-                stuff: This rank's value. It must be picklable.
+            stuff: This rank's value. It must be picklable.
 
-            Returns:
-                All values by local rank on the node's first rank, None elsewhere.
+        Returns:
+            All values by local rank on the node's first rank, None elsewhere.
         """
         return self._local.gather(stuff)
 

@@ -48,10 +48,10 @@ class PreemptContext:
         """Start watching for preemption.
 
         Returns:
-                This object, for use in a `with` statement.
+            This object, for use in a `with` statement.
 
         Raises:
-                RuntimeError: If it was already started.
+            RuntimeError: If it was already started.
         """
         if self._started:
             raise RuntimeError("PreemptContext.start() was called twice")

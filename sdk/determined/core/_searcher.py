@@ -220,8 +220,8 @@ class SearcherContext:
         """Return the unit of training lengths.
 
         Returns:
-                `Unit.BATCHES`, `Unit.RECORDS` or `Unit.EPOCHS`, or None if the configuration gives a bare
-                number.
+            `Unit.BATCHES`, `Unit.RECORDS` or `Unit.EPOCHS`, or None if the configuration gives a bare
+            number.
         """
         return self._units
 

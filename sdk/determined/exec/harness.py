@@ -1,8 +1,7 @@
 """Trains the class that an entrypoint names: `python3 -m determined.exec.harness MODULE:CLASS`.
 
 Source: launchers spec, section 9. Exits with 0 after training, including preemption and invalid
-    hyperparameters, and
-with 1 in all other cases.
+hyperparameters, and with 1 in all other cases.
 """
 
 from __future__ import annotations

@@ -23,12 +23,12 @@ class CheckpointTrainingMetadata:
     """The trial that stored a checkpoint.
 
     Attributes:
-            experiment_config: The experiment configuration with defaults filled in.
+        experiment_config: The experiment configuration with defaults filled in.
         experiment_id: Id of the experiment.
         trial_id: Id of the trial.
         hparams: Hyperparameters of the trial, by name.
-            validation_metrics: Validation metrics at the checkpoint's steps, as `{"avgMetrics": {...},
-                "batchMetrics": ...}`; empty if there was no validation.
+        validation_metrics: Validation metrics at the checkpoint's steps, as `{"avgMetrics": {...},
+            "batchMetrics": ...}`; empty if there was no validation.
     """
 
     experiment_config: dict[str, Any]
@@ -115,7 +115,7 @@ class Checkpoint:
         """Write the metadata as JSON.
 
         Args:
-                path: The file to write. Missing directories are created.
+            path: The file to write. Missing directories are created.
         """
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_text(json.dumps(self.metadata, indent=2), encoding="utf-8")
@@ -145,8 +145,8 @@ class Checkpoint:
         """Delete some of the checkpoint's files.
 
         Args:
-                globs: Patterns of paths in the checkpoint, such as `["**/*.log"]`. An empty list deletes
-                    nothing but refreshes the recorded file sizes.
+            globs: Patterns of paths in the checkpoint, such as `["**/*.log"]`. An empty list deletes
+                nothing but refreshes the recorded file sizes.
 
         Raises:
             TypeError: `globs` is a text instead of a list.

@@ -30,19 +30,19 @@ def login(
 
     Args:
         master: Address as `HOST:PORT` or `http(s)://HOST:PORT`. Default: `DET_MASTER`, else `localhost:8080`.
-            user: User name. Default: `DET_USER` with `DET_PASS`, else the user of the last `det user login`,
-                else `determined`.
-            password: The user's password. Not needed if a login of this user is stored. On a terminal you are
-                prompted for it.
-            cert_path: For a master with TLS, a file with the certificates for verifying the master's
-                certificate.
-            cert_name: Host name that the master's certificate must have, if it differs from the address.
-            noverify: True to skip certificate verification.
+        user: User name. Default: `DET_USER` with `DET_PASS`, else the user of the last `det user login`,
+            else `determined`.
+        password: The user's password. Not needed if a login of this user is stored. On a terminal you are
+            prompted for it.
+        cert_path: For a master with TLS, a file with the certificates for verifying the master's
+            certificate.
+        cert_name: Host name that the master's certificate must have, if it differs from the address.
+        noverify: True to skip certificate verification.
 
     Raises:
-            ValueError: If a connection already exists, or the address is invalid.
-            MasterNotFoundException: If no master answers at the address.
-            UnauthenticatedException: If the password is wrong.
+        ValueError: If a connection already exists, or the address is invalid.
+        MasterNotFoundException: If no master answers at the address.
+        UnauthenticatedException: If the password is wrong.
 
     Example:
         ```python

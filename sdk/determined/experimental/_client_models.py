@@ -14,9 +14,9 @@ def create_model(name: str, description: str | None = "", metadata: dict[str, An
     """Create a model in the registry. You can then register checkpoints as its versions.
 
     Args:
-            name: Name of the model. It must be unique.
-            description: A description.
-            metadata: Custom values by key.
+        name: Name of the model. It must be unique.
+        description: A description.
+        metadata: Custom values by key.
 
     Returns:
         The model.
@@ -35,10 +35,10 @@ def get_model(identifier: str | int) -> Model:
     """Return a model from the registry.
 
     Args:
-            identifier: Name or id of the model.
+        identifier: Name or id of the model.
 
     Raises:
-            NotFoundException: If there is no such model.
+        NotFoundException: If there is no such model.
     """
     return connection().get_model(identifier)
 
@@ -51,7 +51,7 @@ def get_model_by_id(model_id: int) -> Model:
         model_id: Id of the model.
 
     Raises:
-            NotFoundException: If there is no such model.
+        NotFoundException: If there is no such model.
     """
     return connection().get_model_by_id(model_id)
 

@@ -13,10 +13,10 @@ def create_user(username: str, admin: bool, password: str | None = None, remote:
     """Create a user, who can log in immediately. Administrators only.
 
     Args:
-            username: Login name.
+        username: Login name.
         admin: Whether the user is an administrator.
-            password: Login password; empty if not given.
-            remote: Whether the user logs in through the identity provider instead of a password.
+        password: Login password; empty if not given.
+        remote: Whether the user logs in through the identity provider instead of a password.
 
     Returns:
         The user.
@@ -38,7 +38,7 @@ def get_user_by_id(user_id: int) -> User:
         user_id: Id of the user.
 
     Raises:
-            NotFoundException: If there is no such user.
+        NotFoundException: If there is no such user.
     """
     return connection().get_user_by_id(user_id)
 
@@ -48,10 +48,10 @@ def get_user_by_name(user_name: str) -> User:
     """Return a user.
 
     Args:
-            user_name: Login name of the user.
+        user_name: Login name of the user.
 
     Raises:
-            NotFoundException: If there is no such user.
+        NotFoundException: If there is no such user.
     """
     return connection().get_user_by_name(user_name)
 

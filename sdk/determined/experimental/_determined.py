@@ -88,7 +88,7 @@ class _Models:
         """Create a model in the registry, as `client.create_model` does.
 
         Args:
-                labels: Keywords for finding the model.
+            labels: Keywords for finding the model.
             workspace_name: The workspace that the model belongs to.
 
         Returns:
@@ -200,9 +200,9 @@ class Determined(_Users, _Models, _OAuthClients):
             noverify: True to skip certificate verification.
 
         Raises:
-                ValueError: If the address is invalid.
-                MasterNotFoundException: If no master answers at the address.
-                UnauthenticatedException: If the password is wrong.
+            ValueError: If the address is invalid.
+            MasterNotFoundException: If no master answers at the address.
+            UnauthenticatedException: If the password is wrong.
         """
         verify = False if noverify else cert_path
         self._session = Session(master_url(master), verify=verify, cert_name=cert_name)

@@ -101,10 +101,10 @@ class ExperimentReference(_Control):
         """Wait until the experiment has ended.
 
         Args:
-                interval: Seconds between two polls of the cluster.
+            interval: Seconds between two polls of the cluster.
 
         Returns:
-                The final state: `COMPLETED`, `CANCELED`, `ERROR` or `DELETED`.
+            The final state: `COMPLETED`, `CANCELED`, `ERROR` or `DELETED`.
 
         Raises:
             ValueError: The experiment is paused.
@@ -134,13 +134,13 @@ class ExperimentReference(_Control):
         """Wait until the experiment has a trial that has started.
 
         Args:
-                interval: Seconds between two polls of the cluster.
+            interval: Seconds between two polls of the cluster.
 
         Returns:
             The trial that started first.
 
         Raises:
-                RuntimeError: If the experiment ended without a trial.
+            RuntimeError: If the experiment ended without a trial.
         """
         params = {"sortBy": TrialSortBy.START_TIME.value, "orderBy": TrialOrderBy.ASC.value, "limit": 1}
         while True:
@@ -171,8 +171,8 @@ class ExperimentReference(_Control):
         """Return the best checkpoint of all trials.
 
         Args:
-                sort_by: Name of a validation metric. Default: the searcher metric, in its direction.
-                smaller_is_better: Whether smaller values of `sort_by` are better (default: false).
+            sort_by: Name of a validation metric. Default: the searcher metric, in its direction.
+            smaller_is_better: Whether smaller values of `sort_by` are better (default: false).
 
         Raises:
             AssertionError: The experiment has no completed checkpoint.

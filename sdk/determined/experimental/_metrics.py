@@ -58,11 +58,11 @@ class TrainingMetrics(_TrialMetrics, StepsBackwardCompat):
 
     Attributes:
         trial_id: Id of the trial.
-            trial_run_id: The run of the trial that reported it.
-            steps_completed: Number of batches the trial had trained. Also available as `total_batches`.
-            end_time: When it was reported, in UTC with whole seconds.
-            metrics: Metric values by name.
-            batch_metrics: Metrics of single batches, if reported.
+        trial_run_id: The run of the trial that reported it.
+        steps_completed: Number of batches the trial had trained. Also available as `total_batches`.
+        end_time: When it was reported, in UTC with whole seconds.
+        metrics: Metric values by name.
+        batch_metrics: Metrics of single batches, if reported.
     """
 
 

@@ -114,7 +114,7 @@ class _Description:
         """Set keys of the model's metadata.
 
         Args:
-                metadata: Values by key. Other keys keep their values.
+            metadata: Values by key. Other keys keep their values.
         """
         self._patch({"metadata": {**self.metadata, **metadata}})
 
@@ -122,7 +122,7 @@ class _Description:
         """Remove keys from the model's metadata.
 
         Args:
-                keys: The keys to remove. Unknown keys are ignored.
+            keys: The keys to remove. Unknown keys are ignored.
         """
         removed = set(keys)
         self._patch({"metadata": {key: value for key, value in self.metadata.items() if key not in removed}})
@@ -215,13 +215,13 @@ class Model(_Description):
         """Return a version of the model.
 
         Args:
-                version: The version number, or -1 for the latest.
+            version: The version number, or -1 for the latest.
 
-            Returns:
-                The version, or None if the latest is requested and there is none.
+        Returns:
+            The version, or None if the latest is requested and there is none.
 
-            Raises:
-                NotFoundException: If there is no version with this number.
+        Raises:
+            NotFoundException: If there is no version with this number.
         """
         if version == -1:
             return next(iter(self.get_versions()), None)
@@ -232,7 +232,7 @@ class Model(_Description):
         """Return all versions of the model, sorted by number.
 
         Args:
-                order_by: Sort direction (default: latest first).
+            order_by: Sort direction (default: latest first).
         """
         params = {"sortBy": "SORT_BY_VERSION", "orderBy": on_the_wire("order_by", order_by)}
         versions = read_all(self._session, f"{self._path}/versions", "modelVersions", params)
@@ -259,7 +259,7 @@ class Model(_Description):
             workspace_name: Name of the workspace.
 
         Raises:
-                NotFoundException: If there is no workspace of this name.
+            NotFoundException: If there is no workspace of this name.
         """
         id = workspace_id(self._session, workspace_name)
         self._session.post(f"{self._path}/move", {"destinationWorkspaceId": id})

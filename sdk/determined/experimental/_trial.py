@@ -81,13 +81,13 @@ class TrialReference:
         """Return the best checkpoint of the trial.
 
         Args:
-                sort_by: Name of a validation metric. Give its direction too. Default: the searcher metric, in
-                    its direction.
-                smaller_is_better: Whether smaller values of `sort_by` are better.
+            sort_by: Name of a validation metric. Give its direction too. Default: the searcher metric, in
+                its direction.
+            smaller_is_better: Whether smaller values of `sort_by` are better.
 
-            Raises:
-                AssertionError: If only one of the two is given.
-                ValueError: If the trial has no completed checkpoint.
+        Raises:
+            AssertionError: If only one of the two is given.
+            ValueError: If the trial has no completed checkpoint.
         """
         return self.select_checkpoint(best=True, sort_by=sort_by, smaller_is_better=smaller_is_better)
 

@@ -13,11 +13,11 @@ class User:
 
     Attributes:
         user_id: Id of the user.
-            username: Login name.
+        username: Login name.
         admin: Whether the user is an administrator.
         active: Whether the user may log in.
-            remote: Whether the user logs in through the identity provider.
-            display_name: Name shown to others.
+        remote: Whether the user logs in through the identity provider.
+        display_name: Name shown to others.
         agent_uid: User id on the hosts of agents.
         agent_gid: Group id on the hosts of agents.
         agent_user: User name on the hosts of agents.

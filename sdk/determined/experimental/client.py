@@ -114,16 +114,16 @@ def create_experiment(
     """Submit an experiment and activate it.
 
     Args:
-            config: The experiment configuration, as a dict or the path of a YAML file.
-            model_dir: Directory with the code. Files that match `.detignore` are left out.
-            includes: Additional files and directories to send.
+        config: The experiment configuration, as a dict or the path of a YAML file.
+        model_dir: Directory with the code. Files that match `.detignore` are left out.
+        includes: Additional files and directories to send.
 
-        Returns:
-            The experiment. It may not have started yet.
+    Returns:
+        The experiment. It may not have started yet.
 
-        Raises:
-            ValueError: If `config` or `model_dir` has the wrong type or cannot be sent.
-            BadRequestException: If the cluster rejects the configuration. The message lists all errors.
+    Raises:
+        ValueError: If `config` or `model_dir` has the wrong type or cannot be sent.
+        BadRequestException: If the cluster rejects the configuration. The message lists all errors.
 
     Example:
         ```python
@@ -166,7 +166,7 @@ def get_checkpoint(uuid: str) -> Checkpoint:
         uuid: Id of the checkpoint.
 
     Raises:
-            NotFoundException: If there is no such checkpoint.
+        NotFoundException: If there is no such checkpoint.
 
     Example:
         ```python

@@ -170,7 +170,7 @@ def url_reverse_webui_exp_view() -> str:
     """Return the address of the experiment's page in the web UI.
 
     Raises:
-            RuntimeError: If `init()` was not called.
+        RuntimeError: If `init()` was not called.
     """
     if info is None:
         raise RuntimeError("call core_v2.init() first")

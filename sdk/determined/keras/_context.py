@@ -127,7 +127,7 @@ class TFKerasTrialContext(TrialInformation, TrainingPlace, TrialContext):
             The same model.
 
         Raises:
-                InvalidExperimentException: If a model was already wrapped.
+            InvalidExperimentException: If a model was already wrapped.
         """
         if self.model is not None and self.model is not model:
             raise InvalidExperimentException("a trial has one model: wrap_model() was called before")

@@ -49,10 +49,10 @@ class TFKerasTrial(Trial, abc.ABC):
         """Return the training data.
 
         Returns:
-                Either a tuple `(x, y)` or `(x, y, sample_weights)` of arrays, whose first dimension is the
-                records. It is split into batches of `context.get_per_slot_batch_size()`. Or batches: a
-                `keras.utils.PyDataset` (`Sequence`), a `SequenceAdapter`, or a `tf.data.Dataset` returned by
-                `context.wrap_dataset()`.
+            Either a tuple `(x, y)` or `(x, y, sample_weights)` of arrays, whose first dimension is the
+            records. It is split into batches of `context.get_per_slot_batch_size()`. Or batches: a
+            `keras.utils.PyDataset` (`Sequence`), a `SequenceAdapter`, or a `tf.data.Dataset` returned by
+            `context.wrap_dataset()`.
         """
 
     @abc.abstractmethod

@@ -39,17 +39,17 @@ class Callback(keras.callbacks.Callback):  # type: ignore[misc]
         """Called before a window of batches, which ends at the next report, validation or checkpoint.
 
         Args:
-                total_batches_trained: Number of batches of this trial so far, on one slot.
-                batches_requested: Always None, because the end of the window is not known in advance.
-                logs: Empty.
+            total_batches_trained: Number of batches of this trial so far, on one slot.
+            batches_requested: Always None, because the end of the window is not known in advance.
+            logs: Empty.
         """
 
     def on_train_workload_end(self, total_batches_trained: int, logs: dict[str, Any]) -> None:
         """Called after a window of batches.
 
         Args:
-                total_batches_trained: Number of batches of this trial so far, on one slot.
-                logs: Mean over the batches of the window, by metric name.
+            total_batches_trained: Number of batches of this trial so far, on one slot.
+            logs: Mean over the batches of the window, by metric name.
         """
 
     def on_checkpoint_end(self, checkpoint_dir: str) -> None:
@@ -107,7 +107,7 @@ class _ByValidation(Callback):
         """Restore the counters and the best value from a checkpoint.
 
         Args:
-                state: A state returned by `get_state()`.
+            state: A state returned by `get_state()`.
         """
         for name, value in state.items():
             setattr(self, name, value)

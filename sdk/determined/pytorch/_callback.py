@@ -31,9 +31,9 @@ class PyTorchCallback:
         """Called when `fit()` begins, before data loaders are built.
 
         Args:
-                first_batch_idx: Index of the first batch that will be trained, which is the number of batches
-                    trained before.
-                checkpoint_uuid: Id of the checkpoint that is about to be loaded, or None.
+            first_batch_idx: Index of the first batch that will be trained, which is the number of batches
+                trained before.
+            checkpoint_uuid: Id of the checkpoint that is about to be loaded, or None.
         """
 
     def on_checkpoint_load_start(self, checkpoint: dict[str, Any]) -> None:
@@ -83,8 +83,8 @@ class PyTorchCallback:
         """Called after the last `evaluate_batch()`. Not called for `evaluate_full_dataset()`.
 
         Args:
-                outputs: The return value of `evaluate_batch()` for each batch of this rank, with tensors
-                    converted to arrays.
+            outputs: The return value of `evaluate_batch()` for each batch of this rank, with tensors
+                converted to arrays.
         """
 
     def on_validation_end(self, metrics: dict[str, Any]) -> None:
@@ -98,7 +98,7 @@ class PyTorchCallback:
         """Called on the chief before a checkpoint is written.
 
         Args:
-                checkpoint: The future content of `state_dict.pth`. Changes made in place are stored.
+            checkpoint: The future content of `state_dict.pth`. Changes made in place are stored.
         """
 
     def on_checkpoint_end(self, checkpoint_dir: str) -> None:
@@ -112,7 +112,7 @@ class PyTorchCallback:
         """Called on the chief after all files of a checkpoint are written, before they are uploaded.
 
         Args:
-                checkpoint_dir: The directory. Files added to it become part of the checkpoint.
+            checkpoint_dir: The directory. Files added to it become part of the checkpoint.
         """
 
     def on_checkpoint_upload_end(self, uuid: str) -> None:

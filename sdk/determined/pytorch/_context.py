@@ -361,7 +361,7 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContex
         """Return the `SummaryWriter` of this process. Every call returns the same one.
 
         Raises:
-                ImportError: If TensorBoard is not installed.
+            ImportError: If TensorBoard is not installed.
 
         Example:
             ```python

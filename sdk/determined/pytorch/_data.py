@@ -22,8 +22,8 @@ def data_length(data: Any) -> int:
         data: A tensor, an array, or lists, tuples and dicts of them.
 
     Raises:
-            ValueError: If a container is empty.
-            TypeError: If the batch has another type.
+        ValueError: If a container is empty.
+        TypeError: If the batch has another type.
     """
     if isinstance(data, np.ndarray | torch.Tensor):
         return len(data)

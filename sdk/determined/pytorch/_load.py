@@ -77,24 +77,24 @@ def load_trial_from_checkpoint_path(
     """Return the trial of a downloaded checkpoint, with its weights.
 
     Args:
-            path: Directory of the checkpoint, as returned by `Checkpoint.download()`.
-            trial_class: The class of the trial. By default it is imported from the code in the checkpoint,
-                which runs that code.
-            trial_kwargs: Additional arguments for the class.
-            torch_load_kwargs: Arguments for `torch.load`. By default files are treated as untrusted. Use
-                `{"weights_only": False}` only for files whose origin you trust.
-            **kwargs: Deprecated: arguments for `torch.load`, one by one.
+        path: Directory of the checkpoint, as returned by `Checkpoint.download()`.
+        trial_class: The class of the trial. By default it is imported from the code in the checkpoint,
+            which runs that code.
+        trial_kwargs: Additional arguments for the class.
+        torch_load_kwargs: Arguments for `torch.load`. By default files are treated as untrusted. Use
+            `{"weights_only": False}` only for files whose origin you trust.
+        **kwargs: Deprecated: arguments for `torch.load`, one by one.
 
-        Returns:
-            A `PyTorchTrial` constructed with a `CheckpointLoadContext`. Its models are on the CPU and have
-            the weights of the checkpoint. For a pre-0.14 class, which has `build_model`, the model itself.
+    Returns:
+        A `PyTorchTrial` constructed with a `CheckpointLoadContext`. Its models are on the CPU and have
+        the weights of the checkpoint. For a pre-0.14 class, which has `build_model`, the model itself.
 
-        Raises:
-            AssertionError: If the directory is not the checkpoint of a trial.
-            ValueError: If the class cannot be imported or is not a `PyTorchTrial`, or if `torch_load_kwargs`
-                and extra keyword arguments are both given.
-            RuntimeError: If the checkpoint contains more than tensors and random states.
-            InternalException: If the file with the weights is missing.
+    Raises:
+        AssertionError: If the directory is not the checkpoint of a trial.
+        ValueError: If the class cannot be imported or is not a `PyTorchTrial`, or if `torch_load_kwargs`
+            and extra keyword arguments are both given.
+        RuntimeError: If the checkpoint contains more than tensors and random states.
+        InternalException: If the file with the weights is missing.
 
     Example:
         ```python

@@ -39,8 +39,8 @@ class LRScheduler:
         """Step the scheduler.
 
         Args:
-                *args: Passed to the scheduler, such as the metric of a `ReduceLROnPlateau`.
-                **kwargs: Passed to the scheduler.
+            *args: Passed to the scheduler, such as the metric of a `ReduceLROnPlateau`.
+            **kwargs: Passed to the scheduler.
         """
         self._scheduler.step(*args, **kwargs)
 

@@ -72,7 +72,7 @@ class _PyTorchReducerContext:
     def run_cross_slot_reduction(
         self, reducables: Sequence[Wrapped], gathered: Sequence[Sequence[Any]]
     ) -> dict[str, Any]:
-        """Compute the metrics of some reducers from values that are already gathered.
+        """Return the metrics of some reducers, computed from gathered values.
 
         Args:
             reducables: Registered reducers.

@@ -37,9 +37,9 @@ class Trainer:
             context: The context that the trial was made with.
 
         Raises:
-                TypeError: If the trial is not a `PyTorchTrial`.
-                InvalidExperimentException: If it defines neither or both of `evaluate_batch` and
-                    `evaluate_full_dataset`.
+            TypeError: If the trial is not a `PyTorchTrial`.
+            InvalidExperimentException: If it defines neither or both of `evaluate_batch` and
+                `evaluate_full_dataset`.
         """
         self._trial = check(trial)
         self._context = context

@@ -75,10 +75,10 @@ class PyTorchTrial(Trial, abc.ABC):
         """Train on one batch: forward, `context.backward()`, `context.step_optimizer()`.
 
         Args:
-                batch: A batch from the data loader, moved to this rank's device. The first dimension of its
-                    tensors is usually the records: `(records on this slot, ...)`.
-                epoch_idx: Index of the epoch, counted from 0 over the life of the trial.
-                batch_idx: Index of the batch on one slot, counted from 0 over the life of the trial.
+            batch: A batch from the data loader, moved to this rank's device. The first dimension of its
+                tensors is usually the records: `(records on this slot, ...)`.
+            epoch_idx: Index of the epoch, counted from 0 over the life of the trial.
+            batch_idx: Index of the batch on one slot, counted from 0 over the life of the trial.
 
         Returns:
             Metrics by name, the same names for all batches of a window; a bare tensor counts as `{"loss":

@@ -122,8 +122,8 @@ class TorchBatchProcessor(abc.ABC):
         """Process one batch.
 
         Args:
-                batch: A batch from the data loader, not moved to the device.
-                batch_idx: Index of the batch on this rank, from 0.
+            batch: A batch from the data loader, not moved to the device.
+            batch_idx: Index of the batch on this rank, from 0.
         """
 
     def on_checkpoint_start(self) -> None:  # noqa: B027

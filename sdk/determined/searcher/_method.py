@@ -66,7 +66,7 @@ class SearcherState:
         """Restore a state.
 
         Args:
-                d: A dict returned by `to_dict()`.
+            d: A dict returned by `to_dict()`.
         """
         self.failures = set(map(uuid.UUID, d["failures"]))
         self.trial_progress = {uuid.UUID(id): units for id, units in d["trialProgress"].items()}

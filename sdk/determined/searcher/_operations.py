@@ -21,10 +21,10 @@ class Create(Operation):
     """Create a trial.
 
     Attributes:
-            request_id: Id for the trial, generated with `uuid.uuid4()`.
-            hparams: Hyperparameters by name.
-            checkpoint: Has no effect, as in Determined 0.25. Trials start from `searcher.source_trial_id`
-                or `searcher.source_checkpoint_uuid` of the configuration.
+        request_id: Id for the trial, generated with `uuid.uuid4()`.
+        hparams: Hyperparameters by name.
+        checkpoint: Has no effect, as in Determined 0.25. Trials start from `searcher.source_trial_id`
+            or `searcher.source_checkpoint_uuid` of the configuration.
     """
 
     request_id: uuid.UUID

@@ -64,7 +64,7 @@ class RemoteSearchRunner(SearchRunner):
             The id of the experiment.
 
         Raises:
-                RuntimeError: If this does not run in a task on a cluster.
+            RuntimeError: If this does not run in a task on a cluster.
         """
         from determined import get_cluster_info
 
@@ -85,8 +85,8 @@ class RemoteSearchRunner(SearchRunner):
             storage_id: Id of the checkpoint.
 
         Returns:
-                The id of the experiment, and the operations that may not have been posted yet, in the form of
-                the REST API.
+            The id of the experiment, and the operations that may not have been posted yet, in the form of
+            the REST API.
         """
         with self.context.checkpoint.restore_path(storage_id) as path:
             self.state, id = self.search_method.load(path)
@@ -97,7 +97,7 @@ class RemoteSearchRunner(SearchRunner):
 
         Args:
             experiment_id: Id of the experiment.
-                operations: Operations in the form of the REST API.
+            operations: Operations in the form of the REST API.
         """
         steps = self.state.last_event_id or 0
         with self.context.checkpoint.store_path({"steps_completed": steps}) as (path, _):

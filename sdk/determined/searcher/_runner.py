@@ -99,9 +99,9 @@ class SearchRunner(abc.ABC):
         Args:
             experiment_id: Id of the experiment.
             session: The connection to the cluster.
-                prior_operations: Operations of an earlier process that may not have been posted yet, or None
-                    for a new search.
-                sleep_time: Seconds between polls while the experiment is paused.
+            prior_operations: Operations of an earlier process that may not have been posted yet, or None
+                for a new search.
+            sleep_time: Seconds between polls while the experiment is paused.
         """
         prior = None if prior_operations is None else _as_wire(prior_operations)
         while not (self.state.experiment_completed or self.state.experiment_failed):

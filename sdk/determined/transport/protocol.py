@@ -2,8 +2,7 @@
 
 Contexts know ranks, modes and errors; a transport knows how messages are sent. Only plain data crosses this
 interface: JSON values, with non-finite floats already converted to the strings `NaN`, `Infinity`,
-    `-Infinity`. A transport
-therefore never handles user objects.
+`-Infinity`. A transport therefore never handles user objects.
 """
 
 from typing import Any, Protocol

@@ -13,15 +13,15 @@ def overwrite_deepspeed_config(
     """Return a DeepSpeed configuration with some values replaced.
 
     Args:
-            base_ds_config: A configuration, or the path of a JSON file with one.
-            source_ds_dict: Values that replace those of the base, nested the same way. Other values are kept.
+        base_ds_config: A configuration, or the path of a JSON file with one.
+        source_ds_dict: Values that replace those of the base, nested the same way. Other values are kept.
 
-        Returns:
-            A new dict. Neither argument is modified.
+    Returns:
+        A new dict. Neither argument is modified.
 
-        Raises:
-            TypeError: If the base is neither a path nor a dict.
-            ValueError: If the file has a duplicate key.
+    Raises:
+        TypeError: If the base is neither a path nor a dict.
+        ValueError: If the file has a duplicate key.
 
     Example:
         ```python

@@ -42,7 +42,7 @@ def make_deepspeed_mpu(topology: Any) -> ModelParallelUnit:
         topology: The engine's grid, `engine.mpu`.
 
     Returns:
-            A unit in which the first and last stages load data and the last one reports.
+        A unit in which the first and last stages load data and the last one reports.
     """
     stage, first_slice = topology.get_pipe_parallel_rank(), topology.get_slice_parallel_rank() == 0
     last = topology.get_pipe_parallel_world_size() - 1
