@@ -8,8 +8,8 @@ from pathlib import Path
 FOLDER = Path(__file__).parents[1] / "decisions"
 HEAD = """# Decisions
 
-Choices between real alternatives, each with its reasons and the alternatives that were rejected. A new decision is added
-next to the old ones; a replaced decision says which one replaced it.
+Choices between real alternatives, each with its reasons and the alternatives that were rejected. A new
+decision is added next to the old ones; a replaced decision says which one replaced it.
 
 | number | decision | about |
 |---|---|---|
