@@ -69,9 +69,19 @@ def _tasks() -> list[str]:
 
 
 def _where(task: asyncio.Task[Any]) -> str:
-    frames = task.get_stack()
-    places = [f"{frame.f_code.co_filename}:{frame.f_lineno} {frame.f_code.co_name}" for frame in frames]
+    """The task's name and what it awaits, outermost first."""
+    places = []
+    awaits: Any = task.get_coro()
+    # `Task.get_stack` of a task that waits ends at its outermost function.
+    while (frame := _first(awaits, "cr_frame", "gi_frame")) is not None:
+        places.append(f"{frame.f_code.co_filename}:{frame.f_lineno} {frame.f_code.co_name}")
+        awaits = _first(awaits, "cr_await", "gi_yieldfrom")
     return f"{task.get_name()}: " + (" > ".join(places) or "done")
+
+
+def _first(of: object, *names: str) -> Any:
+    """The first of an object's attributes that exists and is not None; else None."""
+    return next((found for name in names if (found := getattr(of, name, None)) is not None), None)
 
 
 def begin_dead_mans_switch(within_s: float) -> Callable[[], None]:

@@ -177,7 +177,9 @@ def test_the_registry(finished):
     )
     assert found.archived
     model.unarchive()
-    assert [one.name for one in client.get_models(name="letters")] == ["letters small"]
+    assert [one.name for one in client.get_models(name="letters small")] == ["letters small"]
+    assert [one.name for one in client.get_models(name="letters%")] == ["letters small"]
+    assert client.get_models(name="letters") == []
     assert {"of letters", "small one"} <= set(client.get_model_labels())
     version.delete()
     model.delete()

@@ -110,7 +110,7 @@ def hanging_function(name):
 
 
 @pytest.mark.expected_log(
-    rf"process\.stuck .*CONTROL has stood still|log\.lags .*CONTROL|{DUMP}", reason="it says why it ends"
+    rf"process\.stuck .*CONTROL has made no progress|log\.lags .*CONTROL|{DUMP}", reason="it says why it ends"
 )
 def test_one_that_does_not_get_on_with_the_log_ends_and_is_started_again(cluster):
     before = cluster.pid(HANGS)

@@ -62,7 +62,7 @@ def test_nothing_is_answered_in_the_clear(secured):
 def test_its_state_is_shown(secured, capsys):
     wait_for(lambda: not any(one.wrong for one in status.look(secured.home)), 30, "all of it to be well")
     assert status.show(secured.home, secured.plan) == status.WELL
-    assert "1 workers" in capsys.readouterr().out
+    assert ": 1 worker\n" in capsys.readouterr().out
 
 
 def test_who_does_not_know_the_authority_is_warned(secured):

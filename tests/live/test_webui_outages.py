@@ -108,10 +108,10 @@ def test_every_page_says_what_is_wrong_and_since_when_for_as_long_as_it_is(clust
     os.kill(cluster.pid("searcher"), signal.SIGSTOP)
     try:
         expect(banner).to_contain_text("The cluster is not making decisions", timeout=60 * SECONDS)
-        expect(banner).to_contain_text(re.compile(r"Nobody decides for the searcher, since \d+:\d\d:\d\d"))
+        expect(banner).to_contain_text(re.compile(r"No searcher replica leads, since \d+:\d\d:\d\d"))
         for place in ("clusters", "experiments", "login"):
             page.goto(f"/det/{place}")
-            expect(banner).to_contain_text("Nobody decides for the searcher", timeout=60 * SECONDS)
+            expect(banner).to_contain_text("No searcher replica leads", timeout=60 * SECONDS)
         expect(page.get_by_role("button", name="Sign in")).to_be_visible()
         assert violations(page) == {}
     finally:

@@ -114,7 +114,7 @@ def test_what_cannot_be_loaded_says_so_itself(forks, tmp_path):
 
     asyncio.run(story())
     assert "RuntimeError: broken" in log.read_text()
-    assert "two.app is not loaded beforehand" in (tmp_path / "server.log").read_text()
+    assert "two.app cannot be preloaded" in (tmp_path / "server.log").read_text()
 
 
 @pytest.mark.live

@@ -1,0 +1,36 @@
+"""What a process that gives up says about its tasks."""
+
+import asyncio
+
+from services.kit.process import _tasks
+
+
+async def innermost():
+    await asyncio.Event().wait()
+
+
+async def outermost():
+    await innermost()
+
+
+def test_a_task_is_shown_down_to_what_it_waits_for():
+    async def work():
+        task = asyncio.create_task(outermost(), name="stuck")
+        await asyncio.sleep(0)
+        (told,) = [one for one in _tasks() if one.startswith("stuck: ")]
+        task.cancel()
+        return told
+
+    told = asyncio.run(work())
+    places = [place.rpartition(" ")[2] for place in told.removeprefix("stuck: ").split(" > ")]
+    assert places == ["outermost", "innermost", "wait"]
+
+
+def test_a_task_that_has_not_begun_has_a_place():
+    async def work():
+        task = asyncio.create_task(innermost(), name="new")
+        (told,) = [one for one in _tasks() if one.startswith("new: ")]
+        task.cancel()
+        return told
+
+    assert asyncio.run(work()).endswith(" innermost")
