@@ -10,7 +10,7 @@ import { Layout } from "./shell/layout";
 const page = <Name extends string>(load: () => Promise<Record<Name, ComponentType>>, name: Name) =>
   lazy(() => fetchedPage(load).then((found) => ({ default: found[name] })));
 
-// Each place comes when it is looked at: the first page stays light.
+// Each page is loaded on demand, to keep the first load small.
 const Audit = page(() => import("./pages/audit"), "Audit");
 const Cluster = page(() => import("./pages/cluster"), "Cluster");
 const Compare = page(() => import("./pages/compare"), "Compare");
@@ -38,7 +38,7 @@ const client = queryClient();
 
 export const App = () => (
   <QueryClientProvider client={client}>
-    {/* The address holds what is typed and chosen: a field must show it at once. */}
+    {/* The address holds what the user types and chooses, so a field must show a change at once. */}
     <BrowserRouter basename="/det" useTransitions={false}>
       <Banner />
       <Routes>

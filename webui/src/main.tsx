@@ -12,7 +12,7 @@ import "./ui/overlays.css";
 
 createRoot(document.getElementById("root")!).render(
   <StrictMode>
-    {/* Whatever goes wrong is told on the page, never by an empty one. */}
+    {/* Any error shows on the page, never an empty page. */}
     <Fault>
       <App />
     </Fault>

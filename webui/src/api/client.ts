@@ -1,4 +1,4 @@
-/** The REST API: one door for everything that a page does. */
+/** The REST API client: every request of a page goes through here. */
 
 export class ApiError extends Error {
   constructor(
@@ -10,14 +10,16 @@ export class ApiError extends Error {
 }
 
 const BASE = "/api/v1";
-/** A question without an answer for so long is given up, and asked again: whoever had it may be gone without a word. */
+/**
+ * A request that gets no answer for this long is aborted and retried: the process that took it may have died silently.
+ */
 const PATIENCE_MS = 60_000;
 
 async function ask(method: string, path: string, body?: unknown): Promise<Response> {
   const answer = await fetch(path.startsWith("/") ? path : `${BASE}/${path}`, {
     method,
     body: body === undefined ? undefined : JSON.stringify(body),
-    // What changes something may take its time, and must not be asked twice.
+    // Only GET has a timeout: a change may take long, and must not be sent twice.
     signal: method === "GET" ? AbortSignal.timeout(PATIENCE_MS) : undefined,
   });
   if (!answer.ok) throw new ApiError(answer.status, await reason(answer));
@@ -37,7 +39,7 @@ async function reason(answer: Response): Promise<string> {
 export const get = async <T>(path: string): Promise<T> => (await ask("GET", path)).json();
 export const send = async <T>(method: string, path: string, body?: unknown): Promise<T> => (await ask(method, path, body ?? {})).json();
 
-/** Results of a streaming answer, as they come; ends with the stream or by `signal`. */
+/** Yields the results of a streaming response as they arrive, until the stream ends or `signal` aborts it. */
 export async function* stream<T>(path: string, signal: AbortSignal): AsyncGenerator<T[]> {
   const answer = await fetch(`${BASE}/${path}`, { signal });
   if (!answer.ok) throw new ApiError(answer.status, await reason(answer));

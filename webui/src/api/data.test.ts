@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 
 import { afresh } from "./data";
 
-/** A question whose answers are given by hand. */
+/** A query whose answers the test supplies by hand. */
 function asked() {
   const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
   const answers: ((value: number) => void)[] = [];
@@ -17,7 +17,7 @@ function asked() {
   return { client, answers, answer, shown: () => observer.getCurrentResult().data };
 }
 
-test("an answer on its way may be older than the change: it is asked again", async () => {
+test("a request in flight may be older than the change, so the query is refetched after it", async () => {
   const { client, answers, answer, shown } = asked();
   const done = afresh(client, ["x"]);
   expect(answers).toHaveLength(1);
@@ -29,7 +29,7 @@ test("an answer on its way may be older than the change: it is asked again", asy
   expect(shown()).toBe(2);
 });
 
-test("whoever wants it at the same moment shares one request", async () => {
+test("callers that refetch at the same moment share one request", async () => {
   const { client, answers, answer } = asked();
   await answer(1);
   const done = Promise.all([afresh(client, ["x"]), afresh(client, ["x"])]);

@@ -1,4 +1,4 @@
-/** Data of a page: asked for once, and again when it has changed. */
+/** Data for pages: fetched once, and refetched when it has changed. */
 
 import { keepPreviousData, type QueryClient, type QueryKey, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useRef } from "react";
@@ -7,10 +7,13 @@ import { get, send, stream } from "./client";
 import { outages, useTopics } from "./live";
 import type { User } from "./types";
 
-/** Questions that will be asked again, but wait for an answer that is on its way: it may be older than the change. */
+/** Refetches that wait for a request in flight, because its answer may be older than the change. */
 const due = new Map<string, Promise<void>>();
 
-/** Ask again all that is shown whose key begins so; whoever wants that at the same moment shares one request. */
+/**
+ * Refetches every active query whose key starts with `queryKey`; callers that do so at the same moment share one
+ * request.
+ */
 export function afresh(client: QueryClient, queryKey: QueryKey): Promise<void> {
   const key = JSON.stringify(queryKey);
   const ask = () => client.refetchQueries({ queryKey, type: "active" }, { cancelRefetch: false });
@@ -28,14 +31,17 @@ export function afresh(client: QueryClient, queryKey: QueryKey): Promise<void> {
 const REST_SHARE = 2;
 const wait = (ms: number) => new Promise((go) => setTimeout(go, ms));
 
-/** How long to ask nothing after a round that took so long, in milliseconds; `away`: the server was, for a part of it. */
+/**
+ * How long to pause after a round of refetching that took `took`, in milliseconds; `away`: the server was unreachable
+ * for part of that time.
+ */
 export const restAfter = (took: number, rest: number, away: boolean) => (away ? rest : Math.max(rest, took * REST_SHARE));
 
 /**
- * Asks questions again when one of the topics has changed: one round at a time, and one more if something changed meanwhile. So an
- * answer that takes longer than the next change is shown all the same. `rest` is the least time between two, in milliseconds; after
- * answers that take long it is longer, so that neither the cluster nor the page is kept busy by them all the time. How long a server
- * that was away did not answer says nothing of that.
+ * Refetches the queries when one of the topics changes: one round at a time, plus one more if something changed
+ * meanwhile, so an answer that takes longer than the interval between changes is still shown. `rest` is the minimum
+ * pause between rounds, in milliseconds. After slow answers the pause grows, so that refetching does not keep the
+ * cluster and the page busy all the time; time during which the server was unreachable does not count.
  */
 export function useAgain(topics: string[], questions: QueryKey[], rest = 0) {
   const client = useQueryClient();
@@ -58,10 +64,13 @@ export function useAgain(topics: string[], questions: QueryKey[], rest = 0) {
   useTopics(topics, again);
 }
 
-/** What stands for a path's answer everywhere in the cache. */
+/** Query options for a path; its key identifies the path's answer everywhere in the cache. */
 export const question = <T>(path: string) => ({ queryKey: [path], queryFn: () => get<T>(path) });
 
-/** `keep` shows the former answer while the path changes: for other parts of the same thing only, never for another thing. `rest`: see `useAgain`. */
+/**
+ * `keep` shows the previous answer while the path changes. Use it for other parts of the same object only, never for
+ * another object. `rest`: see `useAgain`.
+ */
 export function useData<T>(path: string | null, topics: string[] = [], keep = false, rest = 0) {
   const found = useQuery({
     ...question<T>(path ?? ""),
@@ -72,14 +81,16 @@ export function useData<T>(path: string | null, topics: string[] = [], keep = fa
   return found;
 }
 
-/** Whoever is logged in. Every page may ask: the channel tells when it has changed, so going elsewhere does not. */
+/**
+ * The signed-in user. Every page may call this: the live channel reports changes, so navigation does not refetch it.
+ */
 export function useMe() {
   const found = useQuery({ ...question<{ user: User }>("me"), staleTime: Number.POSITIVE_INFINITY });
   useAgain(["users"], [["me"]]);
   return found;
 }
 
-/** The first result of a streaming answer. */
+/** The first result of a streaming response. */
 export async function first<T>(path: string): Promise<T | undefined> {
   const stop = new AbortController();
   try {
@@ -96,7 +107,7 @@ export interface Wish {
   body?: unknown;
 }
 
-/** Ask for a change; what is on the page is asked for again afterwards. */
+/** Sends a change, then refetches everything that the page shows. */
 export function useChange(onDone?: (answer: any) => void) {
   const client = useQueryClient();
   return useMutation({

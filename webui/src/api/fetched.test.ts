@@ -30,12 +30,12 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test("what loads is there", async () => {
+test("returns what loads", async () => {
   expect(await fetchedPage(async () => 7)).toBe(7);
   expect(await fetchedPart(async () => 7)).toBe(7);
 });
 
-test("a page that is gone while the gateway answers comes anew, once: another release has come", async () => {
+test("a page that fails to load while the gateway answers is reloaded once: there is a new release", async () => {
   void fetchedPage(() => Promise.reject(FAILED));
   await vi.advanceTimersByTimeAsync(0);
   expect(reload).toHaveBeenCalledOnce();
@@ -46,7 +46,7 @@ test("a page that is gone while the gateway answers comes anew, once: another re
   expect(reload).toHaveBeenCalledTimes(2);
 });
 
-test("while the gateway is away it is waited for, and then the page comes anew", async () => {
+test("while the gateway is away, waits for it and then reloads the page", async () => {
   away = true;
   void fetchedPage(() => Promise.reject(FAILED));
   await vi.advanceTimersByTimeAsync(20_000);
@@ -56,7 +56,7 @@ test("while the gateway is away it is waited for, and then the page comes anew",
   expect(reload).toHaveBeenCalledOnce();
 });
 
-test("a part waits for the gateway, and comes without a new page", async () => {
+test("a part waits for the gateway and appears without a reload", async () => {
   away = true;
   const load = vi.fn(() => (away ? Promise.reject<number>(FAILED) : Promise.resolve(7)));
   const part = fetchedPart(load);
@@ -67,14 +67,14 @@ test("a part waits for the gateway, and comes without a new page", async () => {
   expect(reload).not.toHaveBeenCalled();
 });
 
-test("a part whose gateway was back before anybody looked comes", async () => {
+test("a part appears even if the gateway came back before anything watched it", async () => {
   const load = vi.fn().mockRejectedValueOnce(FAILED).mockResolvedValue(7);
   const part = fetchedPart(load);
   await vi.advanceTimersByTimeAsync(5_000);
   expect(await part).toBe(7);
 });
 
-test("a part that is gone while the gateway answers is told of", async () => {
+test("a part that is missing while the gateway answers raises an error", async () => {
   const part = expect(fetchedPart(() => Promise.reject(FAILED))).rejects.toBe(FAILED);
   await vi.advanceTimersByTimeAsync(10_000);
   await part;

@@ -1,14 +1,14 @@
-/** Parts of the web UI that are fetched when they are wanted, which may be while the gateway is away or after it was upgraded. */
+/** Loads parts of the web UI on demand, even while the gateway is away or after it was upgraded. */
 
 import { watchHealth } from "./health";
 
 const ANEW = "loaded anew";
-/** A page that was loaded anew for this, and lacks the same part still, says so. */
+/** If the part is still missing this soon after a reload, the page reports the error instead of reloading again. */
 const ANEW_AGAIN_MS = 60_000;
 const PART_ATTEMPTS = 3;
 const BETWEEN_MS = 1000;
 
-/** Resolves with the next answer of the gateway; the banner says meanwhile that there is none. */
+/** Resolves with the gateway's next answer; until then the banner says that it does not answer. */
 const untilAnswered = () =>
   new Promise<void>((resolve) => {
     const from = Date.now();
@@ -19,17 +19,18 @@ const untilAnswered = () =>
     });
   });
 
-/** Whether the gateway answers at this moment. */
+/** Whether the gateway answers right now. */
 const answers = () =>
   fetch("/api/v1/master/health", { signal: AbortSignal.timeout(4000) }).then(
     (answer) => answer.status < 500,
     () => false,
   );
 
-/** As `load`, for a page that somebody goes to: where that fails its address is loaded anew, once the gateway answers.
+/**
+ * Like `load`, for a page that the user navigates to: if loading fails, reloads the address once the gateway answers.
  *
- * A page is not asked for a second time: some browsers remember what has failed to load, and the loader does of style sheets. Where the
- * gateway answers, another release may have come, whose pages have other names: only what is loaded anew knows them.
+ * The import is not retried: some browsers cache failed imports, and the loader caches failed style sheets. If the
+ * gateway answers, a new release may have been installed whose chunks have other names; only a reload finds those.
  */
 export async function fetchedPage<T>(load: () => Promise<T>): Promise<T> {
   try {
@@ -47,7 +48,10 @@ export async function fetchedPage<T>(load: () => Promise<T>): Promise<T> {
   }
 }
 
-/** As `load`, for what appears on a page and has no styles of its own: waits for the gateway and tries again; the page stays as it is. */
+/**
+ * Like `load`, for something that appears on a page and has no styles of its own: waits for the gateway and retries,
+ * without reloading.
+ */
 export async function fetchedPart<T>(load: () => Promise<T>): Promise<T> {
   for (let left = PART_ATTEMPTS - 1; ; ) {
     try {

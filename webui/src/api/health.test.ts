@@ -18,7 +18,7 @@ beforeEach(async () => {
   vi.useFakeTimers({ now: 1_000_000 });
   vi.resetModules();
   vi.stubGlobal("document", { hidden: false });
-  // The last answer is given for ever.
+  // The last answer repeats for ever.
   vi.stubGlobal("fetch", () => (answers.length > 1 ? answers.shift()! : answers[0]!)());
   told = [];
 });
@@ -34,7 +34,7 @@ async function watch(...given: (() => Promise<unknown>)[]) {
 }
 const last = () => told[told.length - 1];
 
-test("what is wrong is known within seconds, and that it is over", async () => {
+test("a problem shows within seconds, and so does its end", async () => {
   const wrong = { status: "down", reasons: [{ condition: "nobody_leads" }] };
   await watch(says(well), says(wrong), says(well));
   await vi.advanceTimersByTimeAsync(1);
@@ -45,7 +45,7 @@ test("what is wrong is known within seconds, and that it is over", async () => {
   expect(last()!.health!.status).toBe("up");
 });
 
-test("a gateway that does not answer is told with the time of its last answer, until it does", async () => {
+test("a gateway that does not answer is reported with the time of its last answer, until it answers", async () => {
   await watch(says(well), nothing);
   await vi.advanceTimersByTimeAsync(20_000);
   expect(last()).toMatchObject({ silent: true, answeredAt: new Date(1_000_000) });
@@ -55,20 +55,20 @@ test("a gateway that does not answer is told with the time of its last answer, u
   expect(last()!.answeredAt!.getTime()).toBeGreaterThan(1_000_000);
 });
 
-test("one that is started again in between is nothing to be told", async () => {
+test("a short restart is not reported", async () => {
   await watch(says(well), nothing, says({}, 502), says(well));
   await vi.advanceTimersByTimeAsync(30_000);
   expect(told.some(({ silent }) => silent)).toBe(false);
 });
 
-test("a gateway that takes requests and answers none is silent, too", async () => {
+test("a gateway that accepts requests but answers none is silent, too", async () => {
   const hangs = () => new Promise((_, fail) => setTimeout(() => fail(new DOMException("", "TimeoutError")), 4000));
   await watch(says(well), hangs);
   await vi.advanceTimersByTimeAsync(30_000);
   expect(last()!.silent).toBe(true);
 });
 
-test("nobody is asked for a page that nobody sees", async () => {
+test("a hidden page polls nothing", async () => {
   await watch(says(well));
   vi.stubGlobal("document", { hidden: true });
   await vi.advanceTimersByTimeAsync(60_000);

@@ -1,4 +1,4 @@
-/** How the cluster is, asked every few seconds; and since when the gateway has not answered. */
+/** Cluster health, polled every few seconds, and since when the gateway has not answered. */
 
 import { useSyncExternalStore } from "react";
 
@@ -18,20 +18,20 @@ export interface Health {
 
 export interface Seen {
   health: Health | null;
-  /** When the gateway last answered: what pages show is as of then. */
+  /** When the gateway last answered; the data on the page is as of then. */
   answeredAt: Date | null;
-  /** It does not answer, and not for a moment only. */
+  /** The gateway has not answered for longer than `SILENT_MS`. */
   silent: boolean;
 }
 
 const EVERY_MS = 4000;
 const AGAIN_MS = 1000;
 const PATIENCE_MS = 4000;
-/** For so long it must not have answered: it may be about to be started again. */
+/** How long the gateway may stay silent before the page says so; a shorter silence may be a restart. */
 const SILENT_MS = 6000;
 
 let seen: Seen = { health: null, answeredAt: null, silent: false };
-/** When the first question was asked of those that were not answered. */
+/** When the first request of the current run of unanswered ones was sent. */
 let waiting: number | null = null;
 let timer: ReturnType<typeof setTimeout> | undefined;
 const watchers = new Set<() => void>();
@@ -71,8 +71,8 @@ function watch(watcher: () => void) {
   };
 }
 
-/** What was seen last. */
+/** The latest known health. */
 export const useHealth = (): Seen => useSyncExternalStore(watch, () => seen);
 
-/** For who shows nothing. */
+/** For callers outside of React. */
 export const watchHealth = (watcher: (now: Seen) => void) => watch(() => watcher(seen));

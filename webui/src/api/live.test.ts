@@ -38,7 +38,7 @@ beforeEach(async () => {
 });
 afterEach(() => vi.unstubAllGlobals());
 
-test("a stream for other topics goes on behind the last event", () => {
+test("a stream for other topics continues after the last event", () => {
   const told = vi.fn();
   subscribe(["users"], told);
   settle();
@@ -49,7 +49,7 @@ test("a stream for other topics goes on behind the last event", () => {
   expect(told).toHaveBeenCalledTimes(1);
 });
 
-test("what was told while the new stream was due does not count: it says nothing of new topics", () => {
+test("an event that arrives before the new stream opens does not move the position: it says nothing about the new topics", () => {
   subscribe(["users"], () => {});
   settle();
   Stream.made[0]!.says("7", "users");
@@ -59,7 +59,7 @@ test("what was told while the new stream was due does not count: it says nothing
   expect(opened()[1]).toEqual({ topics: "cluster,users", after: "7" });
 });
 
-test("a stream that was given up is taken up where it ended", () => {
+test("a stream that the browser closed resumes where it ended", () => {
   const told = vi.fn();
   subscribe(["users"], told);
   settle();
@@ -69,7 +69,7 @@ test("a stream that was given up is taken up where it ended", () => {
   expect(opened()[1]).toEqual({ topics: "users", after: "7" });
 });
 
-test("outages are counted, however often they are met while one lasts", () => {
+test("an outage is counted once, however many errors it causes", () => {
   subscribe(["users"], () => {});
   settle();
   expect(outages()).toEqual({ many: 0, now: false });
@@ -81,7 +81,7 @@ test("outages are counted, however often they are met while one lasts", () => {
   expect(outages()).toEqual({ many: 1, now: false });
 });
 
-test("whoever has left is told no more, and the stream ends with the last", () => {
+test("a listener that left gets no more events, and the stream closes with the last listener", () => {
   const told = vi.fn();
   const leave = subscribe(["users"], told);
   settle();

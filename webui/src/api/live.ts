@@ -1,4 +1,4 @@
-/** One stream of server-sent events per tab: tells which topics have changed. */
+/** One stream of server-sent events per browser tab; it says which topics have changed. */
 
 import { useEffect, useSyncExternalStore } from "react";
 
@@ -11,7 +11,7 @@ const GATHER_MS = 50;
 const listeners = new Map<string, Set<Listener>>();
 let source: EventSource | null = null;
 let asked = "";
-/** Up to here every topic that is listened to has been told of. */
+/** Position up to which every subscribed topic has been reported. */
 let last: string | undefined;
 let timer: ReturnType<typeof setTimeout> | undefined;
 let lostAt: Date | null = null;
@@ -42,13 +42,13 @@ function connect() {
   source = new EventSource(`/api/v1/live${query({ topics, after: last })}`);
   source.addEventListener("changed", (event) => {
     setLost(null);
-    // While another stream is due this one knows nothing of the topics that are new.
+    // While a reconnect is pending, this stream does not cover the new topics, so its position must not advance.
     if (timer === undefined) last = event.lastEventId;
     tell(JSON.parse(event.data).topics);
   });
   source.onerror = () => {
     setLost(lostAt ?? new Date());
-    // What the browser gives up, we take up again.
+    // Reopen the stream if the browser has given up on it.
     if (source?.readyState === EventSource.CLOSED) setTimeout(connect, FALL_BACK_MS);
   };
 }
@@ -57,10 +57,13 @@ function reconnect() {
   timer ??= setTimeout(connect, GATHER_MS);
 }
 
-// While the stream is broken, pages ask by themselves.
+// While the stream is broken, pages poll instead.
 setInterval(() => lostAt && tell([...listeners.keys()]), FALL_BACK_MS);
 
-/** Listen to topics; returns how to stop that. What is asked of the server behind this is told of when it changes. */
+/**
+ * Subscribes to topics; returns a function that unsubscribes. Every later change of data fetched after this call is
+ * reported.
+ */
 export function subscribe(topics: string[], listener: Listener): () => void {
   for (const topic of topics) {
     if (!listeners.has(topic)) listeners.set(topic, new Set());
@@ -76,7 +79,7 @@ export function subscribe(topics: string[], listener: Listener): () => void {
   };
 }
 
-/** Call `onChange` whenever one of the topics has changed. */
+/** Calls `onChange` whenever one of the topics changes. */
 export function useTopics(topics: string[], onChange: Listener) {
   const key = topics.join(",");
   useEffect(() => (key ? subscribe(key.split(","), onChange) : undefined), [key, onChange]);
@@ -85,7 +88,7 @@ export function useTopics(topics: string[], onChange: Listener) {
 /** How often the stream has broken so far, and whether it is broken now. */
 export const outages = () => ({ many: outagesSoFar, now: lostAt !== null });
 
-/** Since when the stream is broken; null while it works. */
+/** Since when the stream has been broken; null while it works. */
 export function useLost(): Date | null {
   return useSyncExternalStore(
     (listener) => {

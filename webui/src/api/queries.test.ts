@@ -7,7 +7,7 @@ import { AGAIN_MS, queryClient } from "./queries";
 
 beforeEach(() => {
   vi.useFakeTimers();
-  // Without a window it would ask nothing by the clock.
+  // Without a window, React Query would take this for a server and use no timers.
   environmentManager.setIsServer(() => false);
 });
 afterEach(() => {
@@ -15,7 +15,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A page that shows the answer to one question. */
+/** A page that shows the answer to one query. */
 function shown(answer: () => Promise<number>) {
   const observer = new QueryObserver(queryClient(), { queryKey: ["x"], queryFn: answer });
   const leave = observer.subscribe(() => {});
@@ -23,7 +23,7 @@ function shown(answer: () => Promise<number>) {
 }
 const RETRIES_MS = 10_000;
 
-test("what failed with all its retries is asked again until it is answered", async () => {
+test("a query that failed after all retries is asked again until it is answered", async () => {
   const answer = vi.fn(() => Promise.reject<number>(new ApiError(503, "behind")));
   const page = shown(answer);
   await vi.advanceTimersByTimeAsync(RETRIES_MS);
@@ -37,7 +37,7 @@ test("what failed with all its retries is asked again until it is answered", asy
   page.leave();
 });
 
-test("what the server refuses is not asked again", async () => {
+test("a request that the server rejects is not retried", async () => {
   const answer = vi.fn(() => Promise.reject<number>(new ApiError(404, "there is no experiment 7")));
   const page = shown(answer);
   await vi.advanceTimersByTimeAsync(RETRIES_MS + 10 * AGAIN_MS);
@@ -45,7 +45,7 @@ test("what the server refuses is not asked again", async () => {
   page.leave();
 });
 
-test("a browser that calls itself offline asks all the same: the cluster may be on its own machine", async () => {
+test("a browser that reports itself offline still sends requests: the cluster may be on the same machine", async () => {
   onlineManager.setOnline(false);
   const page = shown(() => Promise.resolve(7));
   await vi.advanceTimersByTimeAsync(0);
@@ -53,7 +53,7 @@ test("a browser that calls itself offline asks all the same: the cluster may be 
   page.leave();
 });
 
-test("a round that took long because the server was away is not followed by a rest of minutes", () => {
+test("a round that was slow because the server was away is not followed by a pause of minutes", () => {
   expect(restAfter(60_000, 1000, true)).toBe(1000);
   expect(restAfter(60_000, 1000, false)).toBe(120_000);
   expect(restAfter(800, 1000, false)).toBe(1600);

@@ -1,27 +1,27 @@
-/** How pages ask: what fails is asked again, and nothing but the server's answer says whether it can be reached. */
+/** React Query settings: failed queries are retried, and only the server's answers decide whether it is reachable. */
 
 import { QueryClient } from "@tanstack/react-query";
 
 import { ApiError } from "./client";
 
 const RETRIES = 3;
-/** Between two attempts at what has failed, once its retries are used up. */
+/** Interval between attempts once a query has used up its retries. */
 export const AGAIN_MS = 5000;
 
-/** Whether the same question may be answered later: the server was away, behind, or asked too much at once. */
+/** Whether the same request may succeed later: the server was away, lagging or overloaded. */
 const mayPass = (error: unknown) => !(error instanceof ApiError && error.status < 500 && error.status !== 429);
 
 export const queryClient = () =>
   new QueryClient({
     defaultOptions: {
       queries: {
-        // What is in the cache is told of changes only while a page shows it.
+        // The live channel refreshes only queries that a page shows, so cached data of any other query is stale.
         staleTime: 0,
         retry: (count, error) => count < RETRIES && mayPass(error),
-        // The live channel tells of changes alone: it would not tell that an answer may be had by now.
+        // The live channel reports changes only; it would not say that the request may succeed now.
         refetchInterval: ({ state }) => state.status === "error" && mayPass(state.error) && AGAIN_MS,
         refetchOnWindowFocus: true,
-        // A browser without a network is "offline", and its cluster on this machine answers all the same.
+        // A browser without a network counts as offline, but a cluster on the same machine still answers.
         networkMode: "always",
       },
       mutations: { networkMode: "always" },

@@ -1,4 +1,4 @@
-/** What a reader asks of the trials in a list: ids, states, hyperparameters, the metric. */
+/** The filter of a list of trials: ids, states, hyperparameters, the metric. */
 
 import { stateName } from "../parts/format";
 import type { Known } from "./looks";
@@ -35,7 +35,7 @@ function testOf(term: string): Test {
 
 const plain = (one: Known) => `${one.id} ${stateName(one.state)} ${JSON.stringify(one.hparams)}`.toLowerCase();
 
-/** Every word must fit: `hp.lr<1e-3 state:ERROR`; a number alone is an id, another word may stand anywhere. */
+/** Every term must match: `hp.lr<1e-3 state:ERROR`. A bare number is an id; any other word may match anywhere. */
 export function asks(text: string): Test {
   const tests = text
     .trim()

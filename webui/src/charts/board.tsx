@@ -1,4 +1,4 @@
-/** The charts of trials: the one that the search judges by, then sections of all others. */
+/** The charts of trials: the searcher's metric first, then all others in sections. */
 
 import { ChevronRight, Pin } from "lucide-react";
 import { type ReactNode, useMemo, useState } from "react";
@@ -20,19 +20,19 @@ const LEAD_PX = 280;
 
 interface Props extends Shared {
   names: Name[];
-  /** The search judges by it: it leads. */
+  /** Name of the searcher's metric; its chart comes first. */
   searched: string;
   smaller: boolean;
   ways?: Ways;
-  /** Beside the chart that leads. */
+  /** Shown beside the leading chart. */
   beside?: ReactNode;
-  /** Below the chart that leads: what its colours stand for. */
+  /** Shown below the leading chart: the legend of its colours. */
   below?: ReactNode;
-  /** All charts alike: the search's metric is the first of its section. */
+  /** No leading chart: the searcher's metric is the first of its section. */
   flat?: boolean;
-  /** Only what the machine reported of itself, only what scripts did, or both. */
+  /** Only machine metrics, only metrics that scripts reported, or both. */
   of?: "machine" | "scripts" | "both";
-  /** Where there is nothing to draw. */
+  /** Shown when there is nothing to draw. */
   none?: ReactNode;
 }
 
@@ -44,7 +44,7 @@ export function Board({ names, searched, smaller, ways = [], beside, below, of =
   const group = params.get("g") ?? "";
   const mine = useMemo(() => names.filter((one) => of === "both" || isProfile(one.group) === (of === "machine")), [names, of]);
   const groups = useMemo(() => [...new Set(mine.map((one) => one.group))].sort(), [mine]);
-  // What is known by time alone has no batches in common with another metric.
+  // Metrics known by time only share no batches with other metrics, so they cannot be an x axis.
   const axes = useMemo(() => [...new Set(mine.filter((one) => !isTimed([one.group])).map((one) => one.name))].sort(), [mine]);
   const all = useMemo(() => chartsOf(mine.filter((one) => !group || one.group === group)), [mine, group]);
   const found = useMemo(() => finding(all, view.find), [all, view.find]);

@@ -1,4 +1,4 @@
-/** A chart as a card: title, pin, full screen, a menu; the drawing, and what its lines stand for. */
+/** A chart as a card: title, pin, full screen and menu, the drawing, and its legend. */
 
 import { Maximize2, Minimize2, Pin, PinOff } from "lucide-react";
 import { type ReactNode, useCallback, useMemo, useRef, useState } from "react";
@@ -19,11 +19,11 @@ import { pointerOf, Tip } from "./tip";
 import { PointTable } from "./values";
 
 export interface ChartProps {
-  /** Of the metric: what is kept of the chart is kept under it. */
+  /** Name of the metric; settings of this chart are stored under it. */
   title: string;
-  /** What people read in its place. */
+  /** Display name, if it differs from `title`. */
   called?: string;
-  /** Beside the title, small: its groups. */
+  /** Small text beside the title: the metric's groups. */
   said?: ReactNode;
   lines: Line[];
   axis: string;
@@ -32,16 +32,16 @@ export interface ChartProps {
   marks?: Mark[];
   rules?: Rule[];
   height?: number;
-  /** Whether less is better; null where nobody knows. */
+  /** Whether less is better; null if unknown. */
   smaller?: boolean | null;
-  /** What is drawn is not yet what was asked for. */
+  /** The drawing does not show the requested data yet. */
   busy?: boolean;
   zoom: [number, number] | null;
   onZoom: (range: [number, number] | null) => void;
   onOpen?: (trial: number) => void;
-  /** Path of a trial's page; a click on a point leads to its log where that is given. */
+  /** Path of a trial's page. If given, a click on a point leads to the trial's log. */
   place?: (trial: number) => string;
-  /** Below the drawing, in place of the names of its lines. */
+  /** Shown below the drawing instead of the names of the lines. */
   below?: ReactNode;
 }
 
@@ -90,7 +90,8 @@ export function Chart(props: ChartProps) {
     [title, axis, lines, span, log, band],
   );
   const isPinned = pinned.includes(title);
-  // Names of a single trial's groups tell their values; of many trials the list beside the charts does.
+  // With a single trial, the legend shows the values of its groups; with several trials, the list beside the charts
+  // does.
   const few = lines.length > 0 && new Set(lines.map((line) => line.trial)).size === 1;
   return (
     <figure className={`card chart ${full ? "full" : ""}`} aria-label={called} aria-busy={busy} data-chart={title}>
@@ -165,7 +166,7 @@ export function Chart(props: ChartProps) {
 
 const NOBODY = () => {};
 
-/** What the axes span: what is looked at, within what the reader has asked of this chart. */
+/** Range of the axes: the zoom of the page, within the settings of this chart. */
 function useSpan(lines: Line[], log: boolean, band: boolean, zoom: [number, number] | null, clip: boolean, range: [number, number] | null) {
   return useMemo((): Extent | null => {
     const found = extent(lines, log, band);
@@ -175,7 +176,7 @@ function useSpan(lines: Line[], log: boolean, band: boolean, zoom: [number, numb
   }, [lines, log, band, zoom, clip, range]);
 }
 
-/** `z` fills the window with the chart under the pointer or in focus, `Shift z` shows the whole range. */
+/** `z` toggles full screen for the chart under the pointer or in focus; `Shift z` shows the whole range. */
 export function useChartKeys(onWhole: () => void) {
   const press = (only: boolean) => () => {
     const whole = document.querySelector(".chart.full");

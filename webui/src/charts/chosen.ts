@@ -1,4 +1,4 @@
-/** What a reader has chosen and hidden of an experiment's trials: in the link, and kept for the next visit. */
+/** Which trials of an experiment the user has chosen and hidden: in the link, and stored for the next visit. */
 
 import { useCallback, useMemo } from "react";
 
@@ -17,7 +17,7 @@ const keep = (place: string, text: string) => {
     if (text) localStorage.setItem(`chosen.${place}`, text);
     else localStorage.removeItem(`chosen.${place}`);
   } catch {
-    // A browser that keeps nothing still has the link.
+    // Without storage, the link still holds the choice.
   }
 };
 
@@ -26,18 +26,21 @@ const numbers = (text: string | null) => new Set((text ?? "").split(",").map(Num
 export interface Choice {
   chosen: Chosen;
   hidden: ReadonlySet<number>;
-  /** Nobody has chosen: these are the best. */
+  /** The user has chosen nothing, so these are the best trials. */
   byItself: boolean;
   full: boolean;
   toggle: (trial: number) => void;
   recolour: (trial: number, slot: number) => void;
   hide: (trial: number) => void;
   clear: () => void;
-  /** Back to the best. */
+  /** Goes back to the best trials. */
   reset: () => void;
 }
 
-/** `place` names what the choice is of, as `experiment.121`; `ranked` are all trials, the best first, of which `most` are chosen by themselves. */
+/**
+ * `place` identifies what the choice belongs to, such as `experiment.121`; `ranked` holds all trials, best first, of
+ * which the first `most` are chosen by default.
+ */
 export function useChosen(place: string, ranked: number[], most?: number): Choice {
   const { params, set } = useLink();
   const [text, away] = [params.get("c") ?? kept(place), params.get("hi")];

@@ -14,19 +14,19 @@ test("a trial takes the lowest free slot and keeps it while it is chosen", () =>
 
 const choose1 = (before: ReturnType<typeof drop>, trial: number) => choose(before, trial);
 
-test("two never share a colour: in a link the one added later moves, and there are twelve at most", () => {
+test("no two trials share a colour: in a link the later one moves, and there are twelve at most", () => {
   expect(writeChosen(chosen("3.2,4.2,5.1"))).toBe("3.2,4.1,5.3");
   const many = Array.from({ length: 20 }, (_, at) => at + 1).reduce(choose1, NONE);
   expect(many.size).toBe(SLOTS);
   expect(new Set(many.values()).size).toBe(SLOTS);
 });
 
-test("another colour changes places with whoever has it", () => {
+test("taking another trial's colour swaps the two", () => {
   expect(writeChosen(recolour(chosen("3.1,4.2"), 3, 2))).toBe("3.2,4.1");
   expect(writeChosen(recolour(chosen("3.1,4.2"), 3, 9))).toBe("3.9,4.2");
 });
 
-test("a link holds what is chosen, and that nothing is", () => {
+test("a link holds the chosen trials, and also that none is chosen", () => {
   expect(readChosen(null)).toBeNull();
   expect(readChosen("rank")).toBeNull();
   expect(writeChosen(NONE)).toBe("0");
@@ -35,9 +35,9 @@ test("a link holds what is chosen, and that nothing is", () => {
   expect(writeChosen(chosen("12.99,x.3"))).toBe("12.1");
 });
 
-test("the best five where nobody has chosen", () => expect(writeChosen(bestOf([9, 2, 4, 1, 6, 3]))).toBe("9.1,2.2,4.3,1.4,6.5"));
+test("without a choice, the best five are chosen", () => expect(writeChosen(bestOf([9, 2, 4, 1, 6, 3]))).toBe("9.1,2.2,4.3,1.4,6.5"));
 
-test("the second six are dashed, the rest is grey", () => {
+test("slots 7 to 12 are dashed, and the other trials are grey", () => {
   expect([slotColour(1), slotColour(12), slotColour(undefined)]).toEqual(["--s1", "--s12", "--s-rest"]);
   expect([slotDash(6), slotDash(7), slotDash(undefined)]).toEqual([[], [6, 3], []]);
 });

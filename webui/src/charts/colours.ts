@@ -1,17 +1,23 @@
-/** Which chosen trial has which of the twelve colours: a slot is taken when a trial is chosen, and kept while it is. */
+/**
+ * Assigns the twelve colours to chosen trials: a trial takes a slot when it is chosen and keeps it while it stays
+ * chosen.
+ */
 
 export const SLOTS = 12;
-/** Colours from here on are drawn dashed: their strokes tell them from the first six. */
+/** Slots above this are dashed, which tells them from the first six. */
 const SOLID = 6;
 const DASH = [6, 3];
 export const REST = "--s-rest";
 
-/** Slot of each chosen trial, 1 to 12, in the order in which they were chosen. */
+/** Slot of each chosen trial, 1 to 12, in the order in which the trials were chosen. */
 export type Chosen = ReadonlyMap<number, number>;
 
 export const NONE: Chosen = new Map();
 
-/** As it stands in the address: `164.1,171.2`; `0` says that nothing is chosen. Where two would share a slot, the later one moves. */
+/**
+ * Parses the form used in the address: `164.1,171.2`; `0` means that nothing is chosen. If two trials would share a
+ * slot, the later one moves.
+ */
 export function readChosen(text: string | null): Chosen | null {
   if (text === null) return null;
   const pairs = text.split(",").map((one) => one.split(".").map(Number));
@@ -22,7 +28,7 @@ export function readChosen(text: string | null): Chosen | null {
 
 export const writeChosen = (chosen: Chosen) => [...chosen].map(([trial, slot]) => `${trial}.${slot}`).join(",") || "0";
 
-/** With one trial more, in the slot that it wishes for where that is free, else in the lowest free one. Twelve are the most. */
+/** Adds a trial, in slot `wish` if that is free, otherwise in the lowest free slot. There are twelve slots. */
 export function choose(chosen: Chosen, trial: number, wish?: number): Chosen {
   if (chosen.has(trial) || chosen.size >= SLOTS) return chosen;
   const taken = new Set(chosen.values());
@@ -38,7 +44,7 @@ function lowest(taken: Set<number>): number {
 
 export const drop = (chosen: Chosen, trial: number): Chosen => new Map([...chosen].filter(([one]) => one !== trial));
 
-/** Another colour for a chosen trial; whoever has that one takes the former. */
+/** Gives a chosen trial another colour; the trial that had that colour gets the former one. */
 export function recolour(chosen: Chosen, trial: number, slot: number): Chosen {
   const former = chosen.get(trial);
   if (former === undefined) return choose(chosen, trial, slot);
@@ -46,7 +52,7 @@ export function recolour(chosen: Chosen, trial: number, slot: number): Chosen {
 }
 
 const BEST = 5;
-/** What is chosen where nobody has chosen: the best. */
+/** The default choice: the best trials. */
 export const bestOf = (ranked: number[], most = BEST): Chosen =>
   ranked.slice(0, most).reduce<Chosen>((chosen, trial) => choose(chosen, trial), NONE);
 

@@ -14,7 +14,7 @@ const trial = (id: number, experimentId: number, hparams: object, loss?: number)
     bestValidation: loss === undefined ? null : { metrics: { avgMetrics: { loss } } },
   }) as unknown as Trial;
 
-test("rows that differ are marked, also where only some trials have a value", () => {
+test("rows that differ are marked, also if only some trials have a value", () => {
   const found = differences(
     [experiment(1, { searcher: { name: "grid" }, entrypoint: "x" }), experiment(2, { searcher: { name: "random" }, entrypoint: "x" })],
     [trial(5, 1, { lr: 1 }, 0.5), trial(6, 2, { lr: 1, net: { width: 3 } })],

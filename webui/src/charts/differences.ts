@@ -1,16 +1,16 @@
-/** What trials of perhaps different experiments have in common, and where they differ. */
+/** What trials, possibly of different experiments, have in common and where they differ. */
 
 import type { Experiment, Trial } from "../api/types";
 import { flat } from "../parts/format";
 
 export interface Difference {
   name: string;
-  /** One for each trial; undefined where it has none. */
+  /** One value per trial; undefined if a trial has none. */
   values: unknown[];
   differs: boolean;
 }
 
-/** Results, hyperparameters, then the configuration; in each part what differs comes first. */
+/** Results, hyperparameters, then the configuration; in each part the rows that differ come first. */
 export function differences(experiments: Experiment[], trials: Trial[]): Difference[] {
   const above = new Map(experiments.map((one) => [one.id, one]));
   const results = trials.map((trial) => ({

@@ -1,4 +1,4 @@
-/** The lower edge of a chart: dragged, or moved by the arrow keys, it makes all charts higher or lower. */
+/** The lower edge of a chart: dragging it, or the arrow keys on it, changes the height of all charts. */
 
 import { type PointerEvent, useSyncExternalStore } from "react";
 

@@ -1,4 +1,4 @@
-/** Charts as files. */
+/** Exports of charts as files. */
 
 import { harmless } from "../parts/file";
 import { number } from "../parts/format";
@@ -11,7 +11,7 @@ const text = (value: unknown) => {
   return /[",\n\r]/.test(found) ? `"${found.replaceAll('"', '""')}"` : found;
 };
 
-/** Everything that the chart was drawn from, a row per bucket. */
+/** All data that the chart was drawn from, one row per bucket. */
 export function toCsv(lines: Line[], axis: string): string {
   const own = axis === "batches" ? [] : [axis];
   const rows = lines.flatMap((line) =>
@@ -40,7 +40,7 @@ export interface Drawing {
   extent: Extent;
   log: boolean;
   band: boolean;
-  /** Ticks as they stand on the page: value and text. */
+  /** Ticks as shown on the page: value and text. */
   ticks: { x: [number, string][]; y: [number, string][] };
   colours: { ground: string; ink: string; soft: string; line: string };
 }
@@ -49,7 +49,7 @@ const [WIDTH, HEIGHT] = [900, 460];
 const BOX = { left: 76, right: WIDTH - 150, top: 44, bottom: HEIGHT - 52 };
 const safe = (value: string) => value.replace(/[<>&"]/g, (one) => `&#${one.charCodeAt(0)};`);
 
-/** The chart as an SVG document of its own. */
+/** The chart as a stand-alone SVG document. */
 export function toSvg(one: Drawing): string {
   const [toX, toY] = [scaleTo(one.extent.x, BOX.left, BOX.right), scaleTo(one.extent.y, BOX.bottom, BOX.top, one.log)];
   const { ground, ink, soft, line } = one.colours;
@@ -98,7 +98,7 @@ const SHORT: [number, string][] = [
   [1e6, "M"],
   [1e3, "k"],
 ];
-/** A value at an axis: 188k, 0.86, 5e-3. */
+/** An axis value as text: 188k, 0.86, 5e-3. */
 export function tickText(value: number): string {
   const size = Math.abs(value);
   if (size >= 1e12 || (size > 0 && size < 1e-3)) return Number(value.toPrecision(3)).toExponential().replace("e+", "e");
@@ -114,7 +114,7 @@ export function save(name: string, content: Blob) {
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
-/** A drawing as pixels, twice as fine as the page. */
+/** Renders a drawing as a PNG at twice the resolution of the page. */
 export async function toPng(svg: string): Promise<Blob> {
   const image = new Image();
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`;

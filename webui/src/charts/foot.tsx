@@ -1,4 +1,4 @@
-/** Below a chart: what its lines stand for, and what else is to be known of it. */
+/** Below a chart: the legend of its lines, and notes. */
 
 import type { ReactNode } from "react";
 
@@ -17,7 +17,7 @@ export function Foot({
   lines: Line[];
   axis: string;
   cursor: number | null;
-  /** Names of lines with their values at the cross hair, otherwise the latest. */
+  /** Shows each line's value at the cross hair, or its latest value. */
   values: boolean;
   clip: boolean;
   below?: ReactNode;

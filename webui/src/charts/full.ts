@@ -1,4 +1,4 @@
-/** Which chart fills the window: in the link. */
+/** Which chart fills the window; the link holds it. */
 
 import { useLink } from "./link";
 

@@ -1,11 +1,11 @@
-/** Lines of many trials as one per group: their mean, and the band of their extremes. */
+/** Merges the lines of many trials into one line per group: their mean, with a band from minimum to maximum. */
 
 import type { Line } from "./lines";
 import { nearest } from "./lines";
 
 const POINTS = 400;
 
-/** `groupOf` tells the group of a trial, and how that looks. */
+/** `groupOf` returns the group of a trial and how that group looks. */
 export function grouped(lines: Line[], groupOf: (trial: number) => { name: string; colour: string; dash: number[] } | null): Line[] {
   const found = new Map<string, { look: { name: string; colour: string; dash: number[] }; lines: Line[] }>();
   for (const line of lines) {
@@ -39,14 +39,14 @@ function together(lines: Line[]): Line {
   return { ...first, xs, ys, pale: null, low: low!, high: high!, batches: xs, gaps: none, nonFinite: 0, monotone: true, end: "" };
 }
 
-/** Where any of them was measured, evenly thinned. */
+/** All x at which any of the lines has a point, thinned evenly. */
 function placesOf(lines: Line[]): number[] {
   const all = [...new Set(lines.flatMap((line) => line.xs))].sort((a, b) => a - b);
   const every = Math.ceil(all.length / POINTS);
   return all.filter((_, at) => at % every === 0 || at === all.length - 1);
 }
 
-/** The value of a line between its points; null before its first and behind its last. */
+/** The value of a line, interpolated between its points; null before the first and after the last. */
 function at(line: Line, x: number): number | null {
   const { xs, ys } = line;
   if (!xs.length || x < xs[0]! || x > xs[xs.length - 1]!) return null;

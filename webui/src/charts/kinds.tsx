@@ -1,4 +1,4 @@
-/** Below the chart that leads: what the colours stand for. */
+/** Below the leading chart: the legend of its colours. */
 
 import { Stroke } from "./foot";
 import { useLink } from "./link";

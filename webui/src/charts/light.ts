@@ -1,4 +1,4 @@
-/** The trial that the pointer is at: lit in every plot of the page. */
+/** The trial under the pointer, which is highlighted in every plot of the page. */
 
 import { useSyncExternalStore } from "react";
 
@@ -6,7 +6,7 @@ let lit: number | null = null;
 let next: number | null = null;
 const watchers = new Set<(trial: number | null) => void>();
 
-/** Lights a trial, or none: once for each frame, however often the pointer moves. */
+/** Highlights a trial, or none: at most once per frame, however often the pointer moves. */
 export function light(trial: number | null) {
   if (next === lit && trial !== lit) requestAnimationFrame(turn);
   next = trial;
@@ -18,7 +18,7 @@ function turn() {
   watchers.forEach((tell) => tell(lit));
 }
 
-/** Calls back with the trial that is lit whenever that is another one; returns how to stop that. */
+/** Calls `tell` whenever another trial is highlighted; returns a function that unsubscribes. */
 export const onLit = (tell: (trial: number | null) => void) => {
   watchers.add(tell);
   return () => {
@@ -27,5 +27,5 @@ export const onLit = (tell: (trial: number | null) => void) => {
 };
 
 export const lighted = () => lit;
-/** For parts that show it in words; what draws it listens to `onLit`, so that React need not look at the page. */
+/** For components that show the trial as text. Plots use `onLit` instead, which avoids a React render. */
 export const useLit = () => useSyncExternalStore(onLit, lighted);

@@ -23,13 +23,13 @@ const bucketed = series({ raw: false, min: [0, 1, 1], max: [9, 3, 1], mean: [4, 
 const known = [{ id: 1, startTime: "1970-01-01T00:00:01Z" }];
 const plain = { weight: 0 };
 
-test("a line has the values, and the time since its trial's start where asked", () => {
+test("a line has the values, and the time since its trial's start if asked for", () => {
   const [line] = toLines([series()], known, plain);
   expect(line).toMatchObject({ label: "training", xs: [1, 2, 3], ys: [4, 2, 1], low: null, pale: null, gaps: [0, 0, 0] });
   expect(toLines([series()], known, { ...plain, sinceStart: true })[0]!.xs).toEqual([0, 1, 2]);
 });
 
-test("smoothed, the values stay as a pale line", () => {
+test("with smoothing, the original values remain as a pale line", () => {
   const [line] = toLines([series()], known, { weight: 0.5 });
   expect(line!.pale).toEqual([4, 2, 1]);
   expect(line!.ys[0]).toBe(4);
@@ -50,7 +50,7 @@ test("groups differ by dash, trials by colour and name", () => {
   ]);
 });
 
-test("the axes span the extremes when they are shown, and on a logarithmic one only what is positive", () => {
+test("the axes cover the extremes if they are shown, and a logarithmic axis only positive values", () => {
   const lines = toLines([bucketed], known, plain);
   expect(extent(lines, false, true)!.y[1]).toBeGreaterThan(9);
   expect(extent(lines, false, false)!.y[1]).toBeLessThan(9);
@@ -65,14 +65,14 @@ test("the nearest point is found from both sides", () => {
   expect(nearest([], 1)).toBe(-1);
 });
 
-test("a line breaks at a gap, and what is alone is seen", () => {
+test("a line breaks at a gap, and a single point is still visible", () => {
   const pen = new SvgPen();
   const same = (value: number) => value;
   trace(pen, [0, 1, 2, 3, 4], [1, 1, null, 5, null], same, same);
   expect(String(pen)).toBe("M0.00,1.00L1.00,1.00M3.00,5.00L3.50,5.00");
 });
 
-test("a band has a part for each stretch without a gap", () => {
+test("a band has one part per stretch without a gap", () => {
   const [line] = toLines([series({ ...bucketed, min: [0, null, 1], max: [9, null, 1] })], known, plain);
   const pen = new SvgPen();
   traceBand(
@@ -84,7 +84,7 @@ test("a band has a part for each stretch without a gap", () => {
   expect(String(pen).match(/M/g)).toHaveLength(2);
 });
 
-test("a logarithmic scale halves between 1 and 100 at 10", () => {
+test("on a logarithmic scale, 10 is halfway between 1 and 100", () => {
   expect(scaleTo([1, 100], 0, 200, true)(10)).toBeCloseTo(100, 9);
   expect(scaleTo([0, 10], 100, 0)(2.5)).toBe(75);
 });
@@ -96,7 +96,7 @@ test("labels keep their distance and stay inside", () => {
   expect(Math.max(...found)).toBeLessThanOrEqual(100);
 });
 
-test("a table for other tools holds every column, and quotes what needs it", () => {
+test("an exported table has every column, and quotes cells that need it", () => {
   const lines = toLines([series({ ...bucketed, group: 'a,"b"' })], known, plain);
   expect(toCsv(lines, "batches").split("\n").slice(0, 2)).toEqual([
     "trial,group,metric,batches,last,min,max,mean,count,non_finite",
@@ -107,12 +107,12 @@ test("a table for other tools holds every column, and quotes what needs it", () 
   expect(toCsv(lines, "epoch").startsWith("trial,group,metric,epoch,batches,last,")).toBe(true);
 });
 
-test("a range in the address is one, or none", () => {
+test("an address holds one range or none", () => {
   expect(readRange(writeRange([0.5, 2e6]))).toEqual([0.5, 2e6]);
   for (const text of [null, "", "1", "2..1", "a..b", "1..2..3"]) expect(readRange(text)).toBeNull();
 });
 
-test("a group is the mean of its trials within the band of their extremes", () => {
+test("a group is the mean of its trials in the band of their extremes", () => {
   const two = [...known, { id: 2, startTime: "1970-01-01T00:00:01Z" }];
   const lines = toLines([series(), series({ trialId: 2, x: [1, 3], last: [0, 2], batches: [1, 3] })], two, plain);
   const [one] = grouped(lines, () => ({ name: "relu", colour: "--s1", dash: [] }));
@@ -120,7 +120,7 @@ test("a group is the mean of its trials within the band of their extremes", () =
   expect(grouped(lines, (trial) => (trial === 1 ? null : { name: "x", colour: "--s1", dash: [] }))[0]!.ys).toEqual([0, 2]);
 });
 
-test("outliers are cut where there is something to cut them from", () => {
+test("outliers are clipped only if there are enough values", () => {
   const last = Array.from({ length: 200 }, (_, at) => (at === 7 ? 1e6 : at / 200));
   const x = last.map((_, at) => at);
   const lines = toLines([series({ x, last, batches: x })], known, plain);

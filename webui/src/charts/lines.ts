@@ -1,4 +1,4 @@
-/** Series as lines of a chart. */
+/** Turns series into the lines of a chart. */
 
 import { duration, number } from "../parts/format";
 import { REST, slotColour, slotDash, SLOTS } from "./colours";
@@ -11,15 +11,15 @@ export interface Line {
   trial: number;
   group: string;
   label: string;
-  /** What stands at its end. */
+  /** Label at the end of the line. */
   short: string;
-  /** A token of the theme, or a share of the scale. */
+  /** A theme token, or a position on the colour scale. */
   colour: string;
   dash: number[];
   xs: number[];
-  /** What is drawn; null in a bucket without a finite value. */
+  /** The values drawn; null in a bucket without a finite value. */
   ys: (number | null)[];
-  /** Unsmoothed, drawn pale; null where nothing is smoothed. */
+  /** The unsmoothed values, drawn pale; null without smoothing. */
   pale: (number | null)[] | null;
   low: (number | null)[] | null;
   high: (number | null)[] | null;
@@ -28,9 +28,9 @@ export interface Line {
   nonFinite: number;
   count: number;
   monotone: boolean;
-  /** Above the others, thick, with its name at the end. */
+  /** Drawn above the others, thick, with its name at the end. */
   front: boolean;
-  /** How the line ends: with a trial that failed, or that the search stopped; otherwise empty. */
+  /** How the trial ended, if it failed or the search stopped it; otherwise empty. */
   end: "" | "failed" | "stopped";
   from: Series;
 }
@@ -39,19 +39,22 @@ export interface Known {
   id: number;
   startTime: string;
   end?: Line["end"];
-  /** How the trial is called where it is not alone. */
+  /** Name of the trial, if the chart has several. */
   label?: string;
 }
 
-/** Beside the group that matters most, others are dotted. */
+/** Dash of every group but the most important one. */
 const DOTTED = [1.5, 3];
 const FIRST = ["validation", "training"];
 
-/** Groups in the order in which they get their dash, and, where a trial is alone, its colour. */
+/**
+ * Groups in order of precedence: the dash of each follows from its place, and so does its colour if there is only one
+ * trial.
+ */
 export const ordered = (groups: Iterable<string>) => [...new Set(groups)].sort((a, b) => place(a) - place(b) || a.localeCompare(b));
 const place = (group: string) => (FIRST.includes(group) ? FIRST.indexOf(group) : FIRST.length);
 
-/** Where a trial is alone its groups have colours of their own: training the first, validation the second. */
+/** With a single trial, groups have colours of their own: training the first, validation the second. */
 const ALONE: Record<string, number> = { training: 1, validation: 2 };
 const aloneSlot = (group: string, groups: string[]) =>
   ALONE[group] ?? 3 + (groups.filter((one) => !(one in ALONE)).indexOf(group) % (SLOTS - 2));
@@ -59,13 +62,13 @@ const aloneSlot = (group: string, groups: string[]) =>
 const PLAIN: Look = { colour: REST, dash: [], front: false, why: "" };
 
 export interface Style {
-  /** Seconds since the start of each trial instead of the time of day. */
+  /** Seconds since each trial's start instead of the time of day. */
   sinceStart?: boolean;
   /** 0 to 0.99; see `smooth`. */
   weight: number;
 }
 
-/** Lines of trials, the ones in front last, so that they are drawn above the others. */
+/** Lines of trials; those in front come last, so that they are drawn above the others. */
 export function toLines(found: Series[], trials: Known[], style: Style, looks: Looks = new Map()): Line[] {
   const known = new Map(trials.map((one) => [one.id, one]));
   const groups = ordered(found.map((one) => one.group));
@@ -111,7 +114,7 @@ export interface Extent {
   y: [number, number];
 }
 
-/** The middle of what is drawn: without the lowest and the highest hundredth. */
+/** Range of the drawn values without the lowest and the highest percent. */
 export function clipped(lines: Line[], log: boolean): [number, number] | null {
   const values = lines.flatMap((line) => (line.pale ?? line.ys).filter((one): one is number => one !== null && (!log || one > 0)));
   if (values.length < 20) return null;
@@ -120,7 +123,7 @@ export function clipped(lines: Line[], log: boolean): [number, number] | null {
   return low < high ? [low, high] : null;
 }
 
-/** What the axes must span; of y only what a logarithmic axis can show, if `log`. Null when there is nothing to show. */
+/** What the axes must cover; with `log`, only positive y. Null if there is nothing to show. */
 export function extent(lines: Line[], log: boolean, band: boolean): Extent | null {
   const [x, y] = [new Span(), new Span()];
   for (const line of lines) {
@@ -139,7 +142,7 @@ class Span {
     if (value < this.low) this.low = value;
     if (value > this.high) this.high = value;
   }
-  /** With a margin, a share of the span, and never empty. */
+  /** Adds a margin, as a share of the range, and makes sure that the range is not empty. */
   wide(margin: number, log: boolean): [number, number] {
     if (log) {
       const more = margin * Math.log(this.high / this.low) || Math.log(2);
@@ -151,7 +154,7 @@ class Span {
   }
 }
 
-/** The place of the entry nearest to a value in a growing list; -1 in an empty one. */
+/** Index of the entry nearest to a value in an ascending list; -1 for an empty list. */
 export function nearest(xs: ArrayLike<number>, x: number): number {
   let [low, high] = [0, xs.length - 1];
   while (high - low > 1) {
@@ -162,7 +165,7 @@ export function nearest(xs: ArrayLike<number>, x: number): number {
   return high >= 0 && Math.abs(xs[high]! - x) < Math.abs(xs[low]! - x) ? high : high < 0 ? -1 : low;
 }
 
-/** The nearest entry of a line, even where its x goes back and forth. */
+/** Index of the point of a line nearest to x, even if the line's x is not monotone. */
 export function nearestOf(line: Line, x: number): number {
   if (line.monotone) return nearest(line.xs, x);
   let best = line.xs.length ? 0 : -1;

@@ -1,9 +1,9 @@
-/** The address holds the view: short keys, so that a copied link shows the same. */
+/** The address holds the view, under short keys, so that a copied link shows the same. */
 
 import { useCallback } from "react";
 import { useSearchParams } from "react-router";
 
-/** Parameters of the address, and how to change some of them; an empty value removes one. */
+/** The parameters of the address, and a function that changes some of them; an empty value removes a parameter. */
 export function useLink() {
   const [params, setParams] = useSearchParams();
   const set = useCallback(
@@ -23,7 +23,7 @@ export function useLink() {
   return { params, set };
 }
 
-/** A range as it stands in the address. */
+/** Parses a range from the address. */
 export function readRange(text: string | null): [number, number] | null {
   const ends = (text ?? "").split("..").map(Number);
   return text && ends.length === 2 && ends.every(Number.isFinite) && ends[0]! < ends[1]! ? [ends[0]!, ends[1]!] : null;
@@ -31,28 +31,28 @@ export function readRange(text: string | null): [number, number] | null {
 
 export const writeRange = (range: [number, number] | null) => (range ? range.map((end) => Number(end.toPrecision(12))).join("..") : "");
 
-/** Names as they stand in the address. */
+/** Parses names from the address. */
 export const readNames = (text: string | null | undefined) => (text ?? "").split("~").filter(Boolean).map(decodeURIComponent);
 export const writeNames = (names: Iterable<string>) => [...names].map((name) => encodeURIComponent(name).replaceAll("~", "%7e")).join("~");
 
 export interface View {
-  /** batches, epoch, time, since (the trial's start) or metric:NAME */
+  /** batches, epoch, time, since (the trial's start) or metric:NAME. */
   x: string;
   log: boolean;
   smooth: number;
   band: boolean;
   zoom: [number, number] | null;
-  /** Part of the names that are shown. */
+  /** Show only metrics whose name contains this. */
   find: string;
   /** What colours stand for; see `By`. */
   by: string;
-  /** Trials of one kind become their mean and the band of their extremes; see `By`. */
+  /** Draws the trials of one kind as their mean and a band; see `By`. */
   together: string;
-  /** Charts in a row; 0 for as many as there is room for. */
+  /** Charts per row; 0 means as many as fit. */
   columns: number;
 }
 
-/** The axis of what is known by time alone, whatever is chosen for all others. */
+/** The axis of metrics known by time only, whatever axis the others use. */
 export const timedAxis = (x: string) => (x === "time" ? "time" : "since");
 
 /** How curves are drawn. */

@@ -1,32 +1,32 @@
-/** How the trials of a page look: by choice, by a value, or by what they belong to. */
+/** How the trials of a page look: by choice, by a value, or by group. */
 
 import { number } from "../parts/format";
 import { type Chosen, REST, slotColour, slotDash, SLOTS } from "./colours";
 
-/** A trial as far as its colour may tell of it. */
+/** The properties of a trial that may decide its colour. */
 export interface Known {
   id: number;
   experimentId: number;
   state: string;
   hparams: Record<string, unknown>;
-  /** By which the search judges it. */
+  /** The value of the searcher's metric. */
   value: number | null;
   tags: string[];
 }
 
 export interface Look {
-  /** A token, or a share of the scale as `share:0.7`. */
+  /** A token, or a position on the scale such as `share:0.7`. */
   colour: string;
   dash: number[];
-  /** In front, thick and with a name at its end. */
+  /** In front, thick and with its name at the end. */
   front: boolean;
-  /** What it was coloured by. */
+  /** The value that decided the colour. */
   why: string;
 }
 
 export type Looks = ReadonlyMap<number, Look>;
 
-/** Empty for chosen trials; metric, state, experiment, tag or `hp.NAME`. */
+/** Empty to colour chosen trials; otherwise metric, state, experiment, tag or `hp.NAME`. */
 export type By = string;
 
 const STATES: Record<string, string> = {
@@ -43,7 +43,7 @@ export const stateTint = (state: string) => STATES[state] ?? "--off";
 
 const whole = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value ?? null));
 
-/** What a trial is coloured or grouped by. */
+/** The value that a trial is coloured or grouped by. */
 export function kindOf(one: Known, by: By): unknown {
   if (by.startsWith("hp.")) return one.hparams[by.slice(3)];
   if (by === "metric") return one.value;
@@ -52,7 +52,7 @@ export function kindOf(one: Known, by: By): unknown {
   return one.experimentId;
 }
 
-/** Numbers that all trials have, and more of them than there are colours, run over the scale; all else is told apart by colour. */
+/** The metric and columns with more than three distinct numbers use the scale; everything else gets distinct colours. */
 const isScale = (values: unknown[], by: By) => {
   const known = values.filter((one) => one !== null && one !== undefined);
   return by === "metric" || (by !== "experiment" && known.every((one) => typeof one === "number") && new Set(known).size > 3);
@@ -81,9 +81,9 @@ export function shareOn({ low, high, log }: Scale, value: number): number {
 interface Asked {
   by: By;
   chosen: Chosen;
-  /** Of the search's metric. */
+  /** Whether less is better for the searcher's metric. */
   smaller: boolean;
-  /** Of hyperparameters, as the configuration says. */
+  /** Scale of the hyperparameter, from the configuration. */
   scale?: "log" | "linear";
 }
 
@@ -117,7 +117,7 @@ function ofKind(kind: string, kinds: string[], by: By, front: boolean): Look {
     : { colour: REST, dash: [], front, why: kind };
 }
 
-/** What stands under charts that are coloured by kinds: each with its colour, and how many have it. */
+/** Legend of charts that are coloured by kind: each kind with its colour and number of trials. */
 export function kindsOf(looks: Looks): { why: string; colour: string; dash: number[]; count: number }[] {
   const found = new Map<string, { why: string; colour: string; dash: number[]; count: number }>();
   for (const { why, colour, dash } of looks.values()) {

@@ -1,4 +1,4 @@
-/** What can be done with one chart. */
+/** The menu of one chart. */
 
 import { FileDown, Link2, MoveVertical, Scissors, Table2, TrendingUp } from "lucide-react";
 import { type FormEvent, useState } from "react";
@@ -13,7 +13,7 @@ import type { Own } from "./own";
 
 interface Props {
   title: string;
-  /** What people read in its place. */
+  /** Display name of the metric. */
   called: string;
   log: boolean;
   own: Own;

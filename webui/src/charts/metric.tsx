@@ -1,4 +1,4 @@
-/** One chart of a metric's name: all its groups together, of one trial or of several. */
+/** The chart of one metric: all groups of that name together, for one or several trials. */
 
 import { type ReactNode, useMemo } from "react";
 import { useNavigate } from "react-router";
@@ -31,31 +31,31 @@ export const curveOf = (trial: Trial, more: Partial<Curve> = {}): Curve => ({
   ...more,
 });
 
-/** The same ones as long as nothing of them has changed: charts are drawn anew for others. */
+/** Returns the same array until something in it changes, since charts redraw for a new one. */
 export function useCurves(trials: Trial[], more?: (trial: Trial) => Partial<Curve>): Curve[] {
   const made = trials.map((trial) => curveOf(trial, more?.(trial)));
   const key = JSON.stringify(made);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the same for as long as it says the same
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the result depends on the serialized content alone
   return useMemo(() => made, [key]);
 }
 
-/** What charts of a page have in common. */
+/** Settings that all charts of a page share. */
 export interface Shared {
   trials: Curve[];
   looks?: Looks;
   /** Trials that are not drawn. */
   hidden?: ReadonlySet<number>;
   topics: string[];
-  /** Group of every trial, where they are drawn as the mean of each. */
+  /** Group of every trial, if each group is drawn as its mean. */
   together?: Looks | null;
-  /** Upright lines: where the search judged, where a trial was started again. */
+  /** Vertical lines: where the search judged, where a trial restarted. */
   rules?: Rule[];
 }
 
 const SERVER_X: Record<string, string> = { since: "time" };
 const WIDEST = 5000;
 
-/** What is asked of the server for a view: with time since the start, a range that holds that of every trial. */
+/** The part to request from the server. With time since the start, the range covers that of every trial. */
 function partOf(trials: Curve[], view: View, group: string): Part {
   const part: Part = { trials: trials.map((one) => one.id), x: SERVER_X[view.x] ?? view.x, width: widthFor(trials.length) };
   if (group) part.group = group;
@@ -68,7 +68,7 @@ function partOf(trials: Curve[], view: View, group: string): Part {
 
 const MARKED = 12;
 
-/** Best checkpoints; of many trials only that of the first, the best. */
+/** Marks of the best checkpoints; with several trials, only that of the first one, which is the best. */
 function marksOf(lines: Line[], trials: Curve[], open: (trial: Curve) => void): Mark[] {
   const some = trials.length > MARKED ? trials.slice(0, 1) : trials;
   return some.flatMap((trial) => {
@@ -100,11 +100,11 @@ export function MetricChart({
   metric: string;
   said?: ReactNode;
   group?: string;
-  /** The search judges by it. */
+  /** This is the searcher's metric. */
   searched?: boolean;
   smaller?: boolean | null;
   profile?: boolean;
-  /** It is known by time alone; see `isTimed`. */
+  /** It is known by time only; see `isTimed`. */
   timed?: boolean;
   height?: number;
   below?: ReactNode;
@@ -126,7 +126,7 @@ export function MetricChart({
       searched && !together ? marksOf(lines, trials, (one) => navigate(`${placeOf(one)}/checkpoints?checkpoint=${one.best!.uuid}`)) : [],
     [lines, trials, searched, together, navigate],
   );
-  // Words at the lines are said once, on the chart that the search is about.
+  // Vertical lines are labelled only once, on the chart of the searcher's metric.
   const upright = useMemo(() => (searched ? rules : rules?.map((one) => ({ ...one, label: "" }))), [searched, rules]);
   const open = (id: number) => {
     const trial = trials.find((one) => one.id === id);
@@ -148,7 +148,7 @@ export function MetricChart({
       height={height}
       smaller={searched ? smaller : null}
       busy={found.isPending || found.isPlaceholderData}
-      // Other charts follow to the axis that the range is of.
+      // A zoom on this chart moves the other charts to the axis that the range belongs to.
       onZoom={(range) => view.set(x === page.x ? { z: writeRange(range) } : { x, z: writeRange(range) })}
       onOpen={trials.length > 1 && !together ? open : undefined}
       place={profile || together ? undefined : (id) => placeOf(trials.find((one) => one.id === id)!)}

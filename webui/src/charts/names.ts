@@ -1,4 +1,4 @@
-/** Which metrics there are. */
+/** The names of the metrics. */
 
 import { useQuery } from "@tanstack/react-query";
 
@@ -14,7 +14,7 @@ export interface Name {
 const REST_MS = 2000;
 const GROUPS: Record<string, string> = { avg_metrics: "training", validation_metrics: "validation" };
 
-/** Of experiments; asked for again as they report. */
+/** Names of the metrics of experiments; refetched as they report. */
 export function useNames(experiments: number[], topics: string[]) {
   const found = useQuery({
     queryKey: ["names", experiments],
@@ -28,7 +28,7 @@ export function useNames(experiments: number[], topics: string[]) {
   return found;
 }
 
-/** Of one trial, numbers only. */
+/** Numeric metrics of one trial. */
 export const namesOf = (trial: Trial): Name[] =>
   Object.entries(trial.summaryMetrics ?? {}).flatMap(([group, metrics]) =>
     Object.entries(metrics)
@@ -38,5 +38,5 @@ export const namesOf = (trial: Trial): Name[] =>
 
 export const isProfile = (group: string) => group.startsWith("profile.");
 
-/** What the worker samples has no batches: its steps are seconds since the run began, which begin anew with each run. */
+/** What the worker samples has no batches: its steps are seconds since the run began, and each run starts at zero. */
 export const isTimed = (groups: string[]) => groups.length > 0 && groups.every((one) => one === "profile.process");

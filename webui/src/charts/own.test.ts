@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 
 import { readOwn, writeOwn } from "./own";
 
-test("what is set for one chart is in the link, whatever the chart is called", () => {
+test("settings of one chart are in the link, whatever the metric is called", () => {
   const all = new Map([
     ["a~b!c/d", { log: true, clip: true, range: [-1, 2.5] as [number, number] }],
     ["loss", { log: false, clip: false, range: null }],
@@ -10,7 +10,7 @@ test("what is set for one chart is in the link, whatever the chart is called", (
   expect(readOwn(writeOwn(all))).toEqual(all);
 });
 
-test("what is as everywhere is not written", () => {
+test("default settings are not written", () => {
   expect(writeOwn(new Map([["loss", { log: null, clip: false, range: null }]]))).toBe("");
   expect(readOwn(null).size).toBe(0);
 });

@@ -1,13 +1,13 @@
-/** What is set for one chart alone, and which charts are pinned: in the address. */
+/** Settings of a single chart, and which charts are pinned; the address holds both. */
 
 import { useMemo } from "react";
 
 import { readNames, readRange, useLink, writeNames, writeRange } from "./link";
 
 export interface Own {
-  /** Null where the chart is drawn as all others are. */
+  /** Null if the chart follows the setting of the page. */
   log: boolean | null;
-  /** Without outliers. */
+  /** Clips outliers. */
   clip: boolean;
   range: [number, number] | null;
 }
@@ -48,7 +48,7 @@ export function useOwn(name: string): [Own, (change: Partial<Own>) => void] {
 
 const KEPT = "pinned";
 
-/** Metrics of the same name are pinned in every experiment; a link may hold others. */
+/** A metric is pinned by name in every experiment; a link may hold other pins. */
 export function usePins(): { pinned: string[]; pin: (name: string) => void } {
   const { params, set } = useLink();
   const text = params.get("pin") ?? localStorage.getItem(KEPT) ?? "";

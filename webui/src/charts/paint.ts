@@ -1,4 +1,4 @@
-/** How lines look on a chart's canvas. */
+/** How lines are drawn on a chart's canvas. */
 
 import type uPlot from "uplot";
 
@@ -8,14 +8,14 @@ import { inked } from "./ramp";
 import { css } from "./theme";
 import { scaleTo, spread, trace, traceBand, type To } from "./trace";
 
-/** Lines whose ends are labelled, and the room for that, in pixels. */
+/** Number of lines whose ends are labelled, and the room for labels, in pixels. */
 const LABELS = 12;
 const [LETTER, LEAST_ROOM, MOST_ROOM] = [6.6, 22, 92];
-/** Of several groups of one trial, only the first is named. */
+/** The lines to label: if a trial has several groups, only the first one. */
 export function labelled(lines: Line[]): Line[] {
   const front = lines.filter((line) => line.front);
   const once = front.filter((line, at) => front.findIndex((one) => one.trial === line.trial && one.short === line.short) === at);
-  // What is alone needs no name.
+  // A single line needs no label.
   return once.length <= LABELS && lines.length > 1 ? once : [];
 }
 export function roomFor(lines: Line[]): number {
@@ -49,7 +49,7 @@ export function paint(u: uPlot, what: What) {
   labels(u.ctx, labelled(what.lines), roomFor(what.lines), toY, u.bbox, devicePixelRatio);
 }
 
-/** On a canvas above, which is there only for that: the trial that is lit, and a veil over all others. */
+/** Draws the highlighted trial and a veil over all others, on a second canvas that exists only for that. */
 export function paintLit(u: uPlot, what: What, lit: number | null) {
   const mine = lit === null ? [] : what.lines.filter((line) => line.trial === lit);
   const apart = mine.length > 0 && mine.length < what.lines.length;
@@ -67,7 +67,7 @@ export function paintLit(u: uPlot, what: What, lit: number | null) {
   });
 }
 
-/** As large as the chart's own; there only while it is needed. */
+/** A canvas of the chart's size, present only while it is needed. */
 function canvasAbove(u: uPlot, needed: boolean): HTMLCanvasElement | null {
   const below = u.ctx.canvas;
   const { nextElementSibling: next } = below;
@@ -89,7 +89,7 @@ const scalesOf = ({ bbox }: uPlot, { extent, log }: What) => ({
 function within(ctx: CanvasRenderingContext2D, { left, top, width, height }: uPlot.BBox, act: () => void) {
   ctx.save();
   ctx.beginPath();
-  // What lies on the edge, a first point or the star of the best one, is shown whole.
+  // Points on the edge, such as the first point or the star of the best, are shown whole.
   const more = EDGE * devicePixelRatio;
   ctx.rect(left - more, top - more, width + 2 * more, height + 2 * more);
   ctx.clip();
@@ -133,7 +133,7 @@ function stroke(ctx: CanvasRenderingContext2D, line: Line, ys: (number | null)[]
   ctx.beginPath();
   trace(ctx, line.xs, ys, toX, toY);
   ctx.strokeStyle = inked(line.colour);
-  // Where x goes back and forth a thin line shows the order of batches.
+  // If x is not monotone, a thin line shows the order of the batches.
   ctx.lineWidth = 1.5 * width * (line.monotone ? 1 : 0.5);
   ctx.globalAlpha = before * alpha;
   ctx.setLineDash(line.dash.map((one) => one * devicePixelRatio));
@@ -155,7 +155,7 @@ function points(ctx: CanvasRenderingContext2D, line: Line, toX: To, toY: To, rat
   });
 }
 
-/** A cross at the foot of the chart, where something that is no number was reported. */
+/** A cross at the foot of the chart, where a value was reported that is not a finite number. */
 function gaps(ctx: CanvasRenderingContext2D, line: Line, toX: To, bottom: number, ratio: number) {
   if (!line.nonFinite) return;
   ctx.strokeStyle = css("--error");
@@ -174,7 +174,7 @@ function cross(ctx: CanvasRenderingContext2D, x: number, y: number, size: number
   ctx.lineTo(x + size, y - size);
 }
 
-/** A failed trial ends in a cross, one that the search stopped in a bar. */
+/** A failed trial ends in a cross; one that the search stopped ends in a bar. */
 function ending(ctx: CanvasRenderingContext2D, line: Line, toX: To, toY: To, ratio: number) {
   if (!line.end) return;
   const at = line.ys.findLastIndex((y) => y !== null);

@@ -1,4 +1,7 @@
-/** The drawing itself: axes, zoom and cross hair by uPlot, lines by us, so that each has its own x, a band, gaps and an end. */
+/**
+ * The drawing itself. uPlot draws axes, zoom and cross hair; we draw the lines, so that each can have its own x, a
+ * band, gaps and an end mark.
+ */
 
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
@@ -35,15 +38,15 @@ export interface PlotProps {
   rules?: Rule[];
   height: number;
   name: string;
-  /** x under the cross hair of this or another chart of the page; null when there is none. */
+  /** x under the cross hair of any chart on the page; null if there is none. */
   onCursor: (x: number | null) => void;
-  /** Where the pointer is in this chart, in its own pixels; null when it is elsewhere. */
+  /** Position of the pointer in this chart, in pixels; null if it is elsewhere. */
   onPointer?: (at: { left: number; top: number; x: number; width: number } | null) => void;
   onZoom: (range: [number, number] | null) => void;
   onOpen?: (trial: number) => void;
-  /** A click on a point that opens nothing. */
+  /** A click on a point that opens nothing else. */
   onPick?: (spot: { line: Line; at: number }) => void;
-  /** Gives what stands at the axes, for a drawing that is saved. */
+  /** Returns the ticks of the axes, for exports. */
   ticks: { current: () => Ticks };
 }
 
@@ -58,7 +61,8 @@ export function Plot(props: PlotProps) {
   now.current = props;
   const { axis, log, height } = props;
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: uPlot's axes are made once, of what `now` holds
+  // biome-ignore lint/correctness/useExhaustiveDependencies: uPlot is created once and reads the current props from
+  // `now`
   useEffect(() => {
     const made = new uPlot(
       options(now, box.current!.clientWidth),
@@ -81,8 +85,8 @@ export function Plot(props: PlotProps) {
     };
   }, [axis, log, height]);
 
-  // A tab in the background receives, and draws when it is looked at.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the rest of the props has nothing that is drawn here
+  // A background tab receives data, and draws only when it is looked at.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the other props do not affect the drawing
   useEffect(() => {
     if (document.hidden) waits.current = true;
     else if (plot.current) show(plot.current, props);
@@ -100,13 +104,13 @@ export function Plot(props: PlotProps) {
       document.removeEventListener("visibilitychange", back);
     };
   }, []);
-  // Many lines are drawn once; what is lit lies above them.
+  // The lines are drawn once; the highlighted one is drawn on a canvas above them.
   useEffect(() => onLit((lit) => plot.current && paintLit(plot.current, now.current, lit)), []);
 
   return <div ref={box} className="plot" role="img" aria-label={props.name} style={{ height }} />;
 }
 
-/** uPlot asks for the ranges anew when it gets data; the lines themselves it does not know. */
+/** uPlot recomputes its ranges when it gets data; it does not know the lines themselves. */
 const show = (plot: uPlot, { extent }: PlotProps) => plot.setData([extent.x, [null, null]]);
 
 function options(now: { current: PlotProps }, width: number): uPlot.Options {
@@ -188,13 +192,13 @@ function options(now: { current: PlotProps }, width: number): uPlot.Options {
   };
 }
 
-/** Seconds with their fractions while the ticks are close together, otherwise in words. */
+/** Fractional seconds if the ticks are less than a second apart, otherwise durations such as `2h 5m`. */
 const elapsed = (splits: number[]) => ((splits[1] ?? 0) - (splits[0] ?? 0) < 1 ? (value: number) => `${tickText(value)} s` : duration);
 
 const timeTicks = (u: uPlot): [number, string][] =>
   ((u.axes[0] as unknown as { _splits?: number[] })._splits ?? []).map((at) => [at, new Date(at * 1000).toLocaleTimeString("en-GB")]);
 
-/** On a logarithmic axis only powers of ten are named, unless it spans too few of them. */
+/** On a logarithmic axis only powers of ten are labelled, unless the axis covers too few of them. */
 function logTexts(splits: number[], height: number): string[] {
   const powers = splits.filter((value) => Number.isInteger(Math.log10(value))).length;
   const every = Math.max(1, Math.ceil((powers * 18) / height));
@@ -204,7 +208,7 @@ function logTexts(splits: number[], height: number): string[] {
   });
 }
 
-/** What is under the pointer, in the chart's own pixels: a mark, or the nearest line. */
+/** What is under the pointer, in the chart's pixels: a mark, or the nearest line. */
 function under(u: uPlot, { lines, extent, log, marks }: PlotProps, left: number, top: number) {
   const { width, height } = u.bbox;
   const ratio = devicePixelRatio;
@@ -222,7 +226,7 @@ function under(u: uPlot, { lines, extent, log, marks }: PlotProps, left: number,
   return { mark, line: best, at: place };
 }
 
-/** With Shift the part that is shown goes along with the pointer. */
+/** Dragging with Shift pans the visible range. */
 function pan(plot: uPlot, now: { current: PlotProps }, event: MouseEvent) {
   event.stopImmediatePropagation();
   const [from, to] = now.current.extent.x;
@@ -241,7 +245,7 @@ function listen(plot: uPlot, now: { current: PlotProps }): () => void {
     const { mark, line } = where(event);
     light(line?.trial ?? null);
     const x = plot.posToVal(event.offsetX, "x");
-    // uPlot knows where its drawing is: to ask the page would have it laid out at every move.
+    // Use uPlot's own geometry: asking the DOM would force a layout at every move.
     const [left, width] = [plot.bbox.left / devicePixelRatio, plot.bbox.width / devicePixelRatio];
     now.current.onPointer?.({ left: event.offsetX + left, top: event.offsetY, x, width: width + left });
     const shape = mark || (line && (now.current.onOpen ?? now.current.onPick)) ? "pointer" : "crosshair";

@@ -1,4 +1,4 @@
-/** From a point of a curve to the log of its trial at that time. */
+/** Leads from a point of a curve to the trial's log at that time. */
 
 import { X } from "lucide-react";
 import { useState } from "react";
@@ -10,7 +10,7 @@ import { Failure } from "../ui/status";
 import { number } from "../parts/format";
 import { axisName, type Line, xText } from "./lines";
 
-/** A place on a line: that of a bucket's last point. */
+/** A point of a line: the last one of its bucket. */
 export interface Spot {
   line: Line;
   at: number;
@@ -20,7 +20,7 @@ interface Found {
   trials: { metrics: { data: { time: string }[] }[] }[];
 }
 
-/** When it was reported, in words of the API; null when that is not kept any more. */
+/** When the point was reported, as an API timestamp; null if the time is no longer stored. */
 async function timeOf({ line, at }: Spot): Promise<string | null> {
   const { trialId, group, name } = line.from;
   const batches = line.batches[at];
@@ -53,7 +53,7 @@ export function ToLog({ spot, place, text = "log at this time" }: { spot: Spot; 
   );
 }
 
-/** The point that was clicked. */
+/** Details of the point that was clicked. */
 export function Picked({
   spot,
   axis,

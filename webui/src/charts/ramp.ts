@@ -1,4 +1,4 @@
-/** The sequential scale of the theme: 0 poor or low, 1 good or high. */
+/** The theme's sequential colour scale: 0 is poor or low, 1 is good or high. */
 
 import { css } from "./theme";
 
@@ -14,7 +14,7 @@ function channels(step: number): number[] {
   return found;
 }
 
-/** How a share of the scale looks on a canvas. */
+/** The canvas colour of a position on the scale. */
 export function good(share: number): string {
   const place = Math.min(1, Math.max(0, Number.isFinite(share) ? share : 0)) * (STEPS - 1);
   const below = Math.min(STEPS - 2, Math.floor(place));
@@ -22,15 +22,15 @@ export function good(share: number): string {
   return `rgb(${from.map((one, at) => Math.round(one + (to[at]! - one) * (place - below))).join(",")})`;
 }
 
-/** By rank or badness, as plots of a search have it: 0 the best to 1 the worst. */
+/** The canvas colour of a rank, for plots of a search: 0 is the best, 1 the worst. */
 export const ramp = (share: number) => good(1 - share);
 
 const SHARE = "share:";
-/** A colour of a line as canvases take it: a token of the theme, a share of the scale, or as it stands. */
+/** The canvas colour of a line, given as a theme token, a position on the scale, or a CSS colour. */
 export const inked = (colour: string) =>
   colour.startsWith("--") ? css(colour) : colour.startsWith(SHARE) ? good(Number(colour.slice(SHARE.length))) : colour;
 
-/** The same as styles of elements take it: they turn with the theme by themselves. */
+/** Like `inked`, for CSS: the result follows the theme by itself. */
 export function styled(colour: string): string {
   if (colour.startsWith("--")) return `var(${colour})`;
   if (!colour.startsWith(SHARE)) return colour;

@@ -4,7 +4,7 @@ import { placed, type Rule } from "./rules";
 
 const rule = (at: number, axis = "batches"): Rule => ({ axis, at, label: `rung ${at}` });
 
-test("rules stand where they belong, on their own axis alone", () => {
+test("vertical lines are placed on their own axis only", () => {
   const found = placed([rule(50), rule(25), rule(400), rule(60, "time")], "batches", [0, 100], 1000);
   expect(found.map(([one, left]) => [one.at, left])).toEqual([
     [25, 250],
@@ -12,7 +12,7 @@ test("rules stand where they belong, on their own axis alone", () => {
   ]);
 });
 
-test("a name that would lie upon the one before is left out", () => {
+test("a label that would overlap the one before is left out", () => {
   const found = placed([rule(10), rule(11), rule(90)], "batches", [0, 100], 1000);
   expect(found.map(([, , named]) => named)).toEqual([true, false, true]);
 });

@@ -1,4 +1,4 @@
-/** Upright lines through a chart: where the search judged, where a trial was started again. */
+/** Vertical lines in a chart: where the search judged, where a trial restarted. */
 
 import type uPlot from "uplot";
 
@@ -6,13 +6,13 @@ import { FONT } from "./paint";
 import { css } from "./theme";
 
 export interface Rule {
-  /** Which x it is a place of: `batches`, `time`, `since`. */
+  /** The axis that `x` belongs to: `batches`, `time` or `since`. */
   axis: string;
   at: number;
   label: string;
 }
 
-/** Names that would lie upon the one before are left out, the lines stay. */
+/** Leaves out labels that would overlap the one before; the lines stay. */
 export function placed(rules: Rule[], axis: string, [from, to]: [number, number], width: number, letter = 6): [Rule, number, boolean][] {
   let free = -Infinity;
   return rules

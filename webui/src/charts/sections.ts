@@ -1,13 +1,13 @@
-/** Charts of a page in sections: by the part of their names before the first `/` or `.`. */
+/** Groups the charts of a page into sections, by the part of their names before the first `/` or `.`. */
 
 import { isProfile, type Name } from "./names";
 import { titleOf } from "./titles";
 
 export interface Chart {
   name: string;
-  /** Its groups: training, validation, what profilers report, and whatever scripts call theirs. */
+  /** The metric's groups: training, validation, what profilers report, and any name that scripts use. */
   groups: string[];
-  /** The machine reported it of itself. */
+  /** A metric that the machine reported about itself. */
   profile: boolean;
 }
 
@@ -17,7 +17,7 @@ export interface Section {
   charts: Chart[];
 }
 
-/** What is an axis of charts rather than a chart. */
+/** Names that serve as x axes rather than as charts. */
 const AXES = new Set(["epoch", "epochs", "step", "steps", "batch", "batches", "time", "timestamp"]);
 
 export const isAxis = (name: string) => AXES.has(name);
@@ -35,19 +35,19 @@ export function chartsOf(names: Name[]): Chart[] {
 }
 
 const BOTH = ["training", "validation"];
-/** The search's metric, then what is both trained and validated, then by name. */
+/** The searcher's metric first, then metrics in both training and validation, then by name. */
 export function inOrder(charts: Chart[], searched: string): Chart[] {
   const weight = (one: Chart) => (one.name === searched ? 0 : BOTH.every((group) => one.groups.includes(group)) ? 1 : 2);
   return [...charts].sort((a, b) => weight(a) - weight(b) || a.name.localeCompare(b.name, "en", { numeric: true }));
 }
 
-/** Numbers at its end do not count: `layer_07/norm` is of the layers. */
+/** A number at the end of the prefix is ignored: `layer_07/norm` belongs to `layer`. */
 const prefixOf = (one: Chart) => (one.profile ? "system" : (/^([^/.]+?)[_-]?\d*[/.]./.exec(one.name)?.[1] ?? ""));
 
-/** A prefix with one metric only is no section. */
+/** A prefix with a single metric does not make a section. */
 const LEAST = 2;
 
-/** What has no prefix first, then sections by name; what the machine reports of itself is last. */
+/** Metrics without a prefix first, then sections by name; machine metrics last. */
 export function sectionsOf(charts: Chart[], searched: string): Section[] {
   const ordered = inOrder(charts, searched);
   const counts = new Map<string, number>();
@@ -64,7 +64,7 @@ export function sectionsOf(charts: Chart[], searched: string): Section[] {
     .map(([title, charts]) => ({ title, charts }));
 }
 
-/** Pinned ones, in the order in which they were pinned, as a section before all others, which they leave. */
+/** Moves the pinned charts, in the order in which they were pinned, from their sections into one before all others. */
 export function pinnedFirst(sections: Section[], pinned: string[]): Section[] {
   const known = new Map(sections.flatMap((one) => one.charts).map((one) => [one.name, one]));
   const mine = pinned.flatMap((name) => known.get(name) ?? []);
@@ -74,7 +74,7 @@ export function pinnedFirst(sections: Section[], pinned: string[]): Section[] {
 }
 export const PINNED = "Pinned";
 
-/** What is looked for: every word of it, anywhere in a name or in what it is called, in any case. */
+/** The charts that match: every word must occur in the name or the title, in any case. */
 export function finding(charts: Chart[], words: string): Chart[] {
   const parts = words.toLowerCase().split(/\s+/).filter(Boolean);
   const textOf = (one: Chart) => `${one.name} ${titleOf(one.name, one.profile).text}`.toLowerCase();
@@ -82,5 +82,5 @@ export function finding(charts: Chart[], words: string): Chart[] {
 }
 
 const OPEN = 3;
-/** Folded beyond the first three, unless the reader has said otherwise or there is little to fold. */
+/** The first three sections are open, and all are during a search, unless the user opened or closed them. */
 export const isOpen = (at: number, said: boolean | undefined, searching: boolean) => said ?? (searching || at < OPEN);

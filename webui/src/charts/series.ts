@@ -1,20 +1,23 @@
-/** Series of metrics, reduced by the server to about as many buckets as there are pixels. */
+/** Series of metrics, which the server reduces to about as many buckets as there are pixels. */
 
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 
 import { get, query } from "../api/client";
 import { useAgain } from "../api/data";
 
-/** Columns, one entry per bucket that holds a point, in order of x; of a bucket's last point are `x`, `batches` and `last`. */
+/**
+ * Columns with one entry per non-empty bucket, ordered by x; `x`, `batches` and `last` are those of the bucket's last
+ * point.
+ */
 export interface Series {
   trialId: number;
   group: string;
   name: string;
   count: number;
   nonFinite: number;
-  /** Every bucket is one point: min, max, mean, counts and gaps are left out. */
+  /** Every bucket holds a single point, so min, max, mean, counts and gaps are omitted. */
   raw: boolean;
-  /** False where x goes back and forth. */
+  /** False if x is not monotone. */
   monotone?: boolean;
   x: number[];
   batches: number[];
@@ -46,7 +49,7 @@ interface Gathered {
 }
 const gathering = new Map<string, Gathered>();
 
-/** One metric's series; what several charts ask for at the same moment travels in one request. */
+/** Fetches one metric's series; requests made at the same moment are sent as one. */
 export async function fetchSeries(part: Part, name: string): Promise<Series[]> {
   const key = JSON.stringify(part);
   let batch = gathering.get(key);
@@ -75,7 +78,7 @@ async function ask(part: Part, names: string[]): Promise<Series[]> {
   return found.flatMap((one) => one.series);
 }
 
-/** A metric's series, again whenever one of the topics has changed; the former ones are kept until the new ones are there. */
+/** A metric's series, refetched when one of the topics changes; the previous ones stay until the new ones arrive. */
 export function useSeries(part: Part, name: string, topics: string[]) {
   const found = useQuery({
     queryKey: ["series", part, name],
@@ -87,5 +90,5 @@ export function useSeries(part: Part, name: string, topics: string[]) {
   return found;
 }
 
-/** Buckets of each line: as many as pixels for some, fewer where hundreds share the place. */
+/** Buckets per line: as many as pixels for a few trials, fewer if hundreds share a chart. */
 export const widthFor = (trials: number) => (trials > 1000 ? 60 : trials > 200 ? 120 : trials > 50 ? 300 : 1000);

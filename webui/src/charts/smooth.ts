@@ -1,10 +1,10 @@
 /**
- * Smoothing of series whose points are not equally far apart.
+ * Smoothing of series whose points are not evenly spaced.
  *
- * An exponential moving average of an irregular series: what lies d behind counts `weight ** (d / unit)`, where the unit is
- * the mean distance of neighbours (A. Eckner, "Algorithms for Unevenly Spaced Time Series: Moving Averages and Other
- * Rolling Operators"). Divided by the sum of all weights, so that the start is not pulled to zero (the bias correction of
- * D. Kingma and J. Ba, "Adam", 2015). With equal distances it is the usual average per point.
+ * An exponential moving average of an irregular series: a point at distance d counts `weight ** (d / unit)`, where the
+ * unit is the mean distance between neighbours (A. Eckner, "Algorithms for Unevenly Spaced Time Series: Moving Averages
+ * and Other Rolling Operators"). It is divided by the sum of all weights, so that the start is not pulled towards zero
+ * (the bias correction of D. Kingma and J. Ba, "Adam", 2015). With equal distances it is the usual average per point.
  */
 export function smooth(xs: ArrayLike<number>, ys: ArrayLike<number | null>, weight: number): (number | null)[] {
   const unit = spacing(xs);
@@ -12,7 +12,7 @@ export function smooth(xs: ArrayLike<number>, ys: ArrayLike<number | null>, weig
   return Array.from(ys, (y, at) => {
     if (y === null) return null;
     const x = xs[at]!;
-    // Where x goes back, or several values share one x, they count as neighbours.
+    // If x decreases, or several values share one x, the points count as neighbours.
     const left = Number.isNaN(before) ? 0 : weight ** (unit > 0 && x > before ? (x - before) / unit : 1);
     sum = sum * left + (1 - weight) * y;
     total = total * left + (1 - weight);

@@ -1,13 +1,13 @@
-/** Colours of the page for what is drawn by hand. */
+/** The page's colours, for drawing on canvases. */
 
 const known = new Map<string, string>();
 let probe: HTMLElement | undefined;
 
-/** A token's colour in the theme that is shown; asking the browser makes it work out styles, so each is asked for once. */
+/** A token's colour in the current theme, cached because each lookup makes the browser compute styles. */
 export function css(name: string): string {
   const before = known.get(name);
   if (before !== undefined) return before;
-  // A token holds both themes: only an element that uses it has the one that is shown.
+  // A token holds both themes; only an element that uses it resolves to the current one.
   if (!probe) {
     probe = document.createElement("i");
     probe.hidden = true;
@@ -20,10 +20,10 @@ export function css(name: string): string {
   return found;
 }
 
-/** Calls back when the page turns light or dark; returns how to stop that. */
+/** Calls `again` when the theme changes; returns a function that unsubscribes. */
 export function onTheme(again: () => void): () => void {
   const scheme = matchMedia("(prefers-color-scheme: dark)");
-  // Before anybody draws again, whoever was here first.
+  // Clears the cache before any listener redraws.
   const fresh = () => {
     known.clear();
     again();

@@ -26,11 +26,11 @@ test("at most twelve values, the best first", () => {
   expect(trials(valuesAt(lines(30), 4, false, null)).slice(0, 2)).toEqual([30, 29]);
 });
 
-test("what is lit is among them, also where it is no chosen one", () => {
+test("the highlighted line is included even if it is not chosen", () => {
   expect(trials(valuesAt(lines(30), 4, true, 25))).toContain(25);
   const few = lines(30, (trial) => trial === 3);
   expect(trials(valuesAt(few, 4, true, 25))).toEqual([3, 25]);
   expect(trials(valuesAt(few, 4, true, null))).toEqual([3]);
 });
 
-test("a line says nothing beyond its ends", () => expect(valuesAt(lines(3), 11, true, null)).toEqual([]));
+test("a line has no value beyond its ends", () => expect(valuesAt(lines(3), 11, true, null)).toEqual([]));

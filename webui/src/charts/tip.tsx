@@ -1,4 +1,4 @@
-/** Values under the pointer: at most twelve, and what is lit. */
+/** The values under the pointer: at most twelve, plus the highlighted line. */
 
 import { useSyncExternalStore } from "react";
 
@@ -14,7 +14,7 @@ export interface Value {
   y: number;
 }
 
-/** What stands in front, the best first where that is known, otherwise from the top down. */
+/** The lines in front, best first if that is known, otherwise from top to bottom. */
 export function valuesAt(lines: Line[], x: number, smaller: boolean | null, lit: number | null): Value[] {
   const front = lines.filter((line) => line.front || line.trial === lit);
   const found = front.flatMap((line): Value[] => {
@@ -32,7 +32,7 @@ export function valuesAt(lines: Line[], x: number, smaller: boolean | null, lit:
 const whole = (axis: string, x: number) =>
   axis === "batches" ? `batch ${Math.round(x).toLocaleString("en")}` : `${axisName(axis)} ${xText(axis, Number(x.toPrecision(6)))}`;
 
-/** Where the tooltip of a chart stands, in the pixels of its drawing. */
+/** Position of a chart's tooltip, in the pixels of the drawing. */
 export interface At {
   left: number;
   top: number;
@@ -40,7 +40,7 @@ export interface At {
   width: number;
 }
 
-/** Where the pointer is in one chart: told once for each frame, to whoever shows it and to nobody else. */
+/** The pointer's position in one chart, sent at most once per frame and only to the components that show it. */
 export function pointerOf() {
   let [now, next]: (At | null)[] = [null, null];
   let due = false;

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { finding } from "./sections";
 import { titleOf } from "./titles";
 
-test("what a machine reports of itself is called by plain words, with its unit", () => {
+test("machine metrics have plain titles with a unit", () => {
   const told = (name: string) => Object.values(titleOf(name, true)).join(" | ");
   expect(told("memory_gb.vm")).toBe("Memory of vm | GB");
   expect(told("cpu_cores.rank12")).toBe("CPU of rank 12 | cores busy");
@@ -11,17 +11,17 @@ test("what a machine reports of itself is called by plain words, with its unit",
   expect(told("gpu_memory_gb.vm.3")).toBe("Memory of GPU 3 of vm | GB");
   expect(told("gpu_memory_gb.rank0")).toBe("GPU memory of rank 0 | GB");
   expect(told("cpu_util_simple")).toBe("CPU | % busy");
-  // A worker is called as its machine is, dots and all.
+  // A worker is named after its machine, dots included.
   expect(told("memory_gb.10.0.0.1")).toBe("Memory of 10.0.0.1 | GB");
 });
 
-test("names that scripts chose, and names that nobody knows, stay as they are", () => {
+test("names that scripts chose and unknown names stay as they are", () => {
   expect(titleOf("memory_gb.vm", false)).toEqual({ text: "memory_gb.vm", unit: "" });
   expect(titleOf("dataloader_next", true)).toEqual({ text: "dataloader_next", unit: "" });
   expect(titleOf("constructor.x", true)).toEqual({ text: "constructor.x", unit: "" });
 });
 
-test("it is found by its name and by its words", () => {
+test("a metric is found by its name and by its title", () => {
   const charts = [{ name: "memory_gb.rank0", groups: ["profile.process"], profile: true }];
   expect(["memory_gb", "Memory rank 0", "loss"].map((words) => finding(charts, words).length)).toEqual([1, 1, 0]);
 });

@@ -1,6 +1,6 @@
-/** What machines report of themselves, in words: `memory_gb.vm` is the memory of vm, in GB. */
+/** Titles of machine metrics: `memory_gb.vm` is the memory of vm, in GB. */
 
-/** By the part of a name before its first dot: what it is, and its unit. */
+/** By the part of the name before its first dot: title and unit. */
 const KNOWN: Record<string, readonly [what: string, unit: string]> = {
   cpu_cores: ["CPU", "cores busy"],
   memory_gb: ["Memory", "GB"],
@@ -20,11 +20,11 @@ const KNOWN: Record<string, readonly [what: string, unit: string]> = {
 
 export interface Title {
   text: string;
-  /** Empty where nobody knows it. */
+  /** Empty if unknown. */
   unit: string;
 }
 
-/** Scripts name their metrics themselves: those are shown as they are. */
+/** Scripts choose the names of their metrics, so those are shown unchanged. */
 export function titleOf(name: string, profile: boolean): Title {
   const [kind = "", ...rest] = name.split(".");
   const known = profile && Object.hasOwn(KNOWN, kind) ? KNOWN[kind] : undefined;

@@ -1,4 +1,4 @@
-/** How the charts of a page are drawn, in one row. */
+/** One row of controls for how the charts of a page are drawn. */
 
 import { Settings2 } from "lucide-react";
 import { useState } from "react";
@@ -8,20 +8,20 @@ import { Check, Search, Select, Slider, TextField } from "../ui/field";
 import { Popover } from "../ui/menu";
 import { timedAxis, useLink, useView, type View as Drawn, writeRange } from "./link";
 
-/** Words for what colours stand for; see `By`. */
+/** Labels of the colour modes; see `By`. */
 export type Ways = (readonly [by: string, name: string])[];
 
 type Axes = readonly (readonly [axis: string, name: string])[];
 
 interface Props {
-  /** Metrics that may be the x axis. */
+  /** Metrics that can be the x axis. */
   names: string[];
   groups: string[];
-  /** Empty where there is one trial. */
+  /** Empty if there is only one trial. */
   ways: Ways;
-  /** How many metrics are shown of how many; null where there is one chart only. */
+  /** How many of the metrics are shown; null if there is only one chart. */
   told: string | null;
-  /** All that is shown is known by time alone. */
+  /** All metrics shown are known by time only. */
   timed?: boolean;
 }
 
@@ -66,7 +66,7 @@ export function Tools({ names, groups, ways, told, timed = false }: Props) {
   );
 }
 
-/** In the row where there is room for it, otherwise in the panel. */
+/** In the row if there is room, otherwise in the panel. */
 function View({ x, axes, ways, small = false }: { x: string; axes: Axes; ways: Ways; small?: boolean }) {
   const view = useView();
   return (
@@ -77,7 +77,7 @@ function View({ x, axes, ways, small = false }: { x: string; axes: Axes; ways: W
         label="x"
         value={x}
         options={axes}
-        // The first is what an address means that names none.
+        // The first axis is the default, so the address does not name it.
         onChange={(x) => view.set({ x: x === axes[0]?.[0] ? "" : x, z: "" })}
       />
       <Segments small={small} name="Scale of y" value={view.log ? "log" : ""} options={LOG} onChange={(y) => view.set({ y })} />
@@ -136,7 +136,7 @@ const text = (x: string, value: number) =>
   x === "time" ? new Date((value - new Date().getTimezoneOffset() * 60) * 1000).toISOString().slice(0, 19) : String(value);
 const value = (x: string, text: string) => (x === "time" ? Date.parse(text) / 1000 : Number(text));
 
-/** The part that is looked at, as numbers: zoom without a pointer. It is taken up once both ends make sense. */
+/** The visible range as numbers, to zoom without a pointer. It applies once both ends are valid. */
 function RangeOfX({ view: { x, zoom, set } }: { view: Drawn & { set: (changes: Record<string, string>) => void } }) {
   const [ends, setEnds] = useState(() => (zoom ?? []).map((end) => text(x, end)));
   const take = () => {

@@ -1,15 +1,15 @@
-/** Lines as strokes: on a canvas, or in a drawing that is saved. */
+/** Lines as strokes, on a canvas or in an exported drawing. */
 
 import type { Line } from "./lines";
 
-/** What can be drawn with: a canvas' path, or the text of an SVG path. */
+/** A target to draw to: a canvas path, or the text of an SVG path. */
 export interface Pen {
   moveTo(x: number, y: number): void;
   lineTo(x: number, y: number): void;
 }
 export type To = (value: number) => number;
 
-/** Where values lie between two ends, in pixels. */
+/** A linear or logarithmic mapping of values to pixels. */
 export function scaleTo([low, high]: [number, number], from: number, to: number, log = false): To {
   const map = log ? (value: number) => Math.log(Math.max(value, Number.MIN_VALUE)) : (value: number) => value;
   const factor = (to - from) / (map(high) - map(low) || 1);
@@ -17,7 +17,7 @@ export function scaleTo([low, high]: [number, number], from: number, to: number,
   return (value) => from + (map(value) - start) * factor;
 }
 
-/** A line with a break at each null; what is alone between two breaks becomes a short dash, so that it is seen. */
+/** A line that breaks at each null; a single point between two breaks becomes a short dash, to be visible. */
 export function trace(pen: Pen, xs: number[], ys: (number | null)[], toX: To, toY: To) {
   let open = false;
   for (let at = 0; at < xs.length; at++) {
@@ -36,7 +36,7 @@ export function trace(pen: Pen, xs: number[], ys: (number | null)[], toX: To, to
   }
 }
 
-/** The area between minimum and maximum, a closed part for each stretch without a gap. */
+/** The area between minimum and maximum: one closed part per stretch without a gap. */
 export function traceBand(pen: Pen, line: Line, toX: To, toY: To) {
   const { xs, low, high } = line;
   if (!low || !high) return;
@@ -52,7 +52,7 @@ export function traceBand(pen: Pen, line: Line, toX: To, toY: To) {
   }
 }
 
-/** Where labels go so that none covers another: as near to the wanted places as `gap` allows, within low and high. */
+/** Places labels without overlap: as near to `wanted` as `gap` allows, within `low` and `high`. */
 export function spread(wanted: number[], gap: number, low: number, high: number): number[] {
   const order = wanted.map((_, at) => at).sort((a, b) => wanted[a]! - wanted[b]!);
   const placed = [...wanted];

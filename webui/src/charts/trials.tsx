@@ -1,4 +1,4 @@
-/** The trials beside the charts: their legend, and where they are chosen. */
+/** The trials beside the charts: the legend, and the place to choose trials. */
 
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { ArrowDownUp, Eye, EyeOff, Layers } from "lucide-react";
@@ -22,7 +22,7 @@ import { styled } from "./ramp";
 /** A trial as the list shows it. */
 export interface Listed extends Known {
   batches: number;
-  /** Of which experiment it is, where there are several. */
+  /** The trial's experiment, if there are several. */
   of?: string;
 }
 
@@ -55,9 +55,9 @@ export function TrialList({
   looks,
   foot,
 }: {
-  /** The best first. */
+  /** Best first. */
   trials: Listed[];
-  /** How many the search may have in all, where that is known. */
+  /** How many trials the search may have in total, if known. */
   total?: number;
   choice: Choice;
   looks: Looks;
@@ -110,7 +110,7 @@ export function TrialList({
   );
 }
 
-/** The row of the trial that is lit: marked without asking React, since it changes with every move of the pointer. */
+/** Marks the row of the highlighted trial without a React render, since it changes with every pointer move. */
 function useLitRow(box: RefObject<HTMLDivElement | null>) {
   useEffect(
     () =>

@@ -1,10 +1,10 @@
 import { type ReactNode, useEffect, useRef, useState } from "react";
 
-/** Which parts of the page are in view: one observer for all of them. */
+/** Which parts of the page are in view; one observer serves all of them. */
 const told = new Map<Element, (seen: boolean) => void>();
 let observer: IntersectionObserver | undefined;
 
-/** Tells whether an element is in view, or nearly; returns how to stop that. */
+/** Reports whether an element is in view, or nearly; returns a function that unsubscribes. */
 export function watch(element: Element, tell: (seen: boolean) => void): () => void {
   observer ??= new IntersectionObserver((entries) => entries.forEach((one) => told.get(one.target)?.(one.isIntersecting)), {
     rootMargin: "200px",
@@ -17,7 +17,10 @@ export function watch(element: Element, tell: (seen: boolean) => void): () => vo
   };
 }
 
-/** Mounts what it holds only while that is in view; otherwise it keeps the place. With `stays` it stays from then on. */
+/**
+ * Mounts its children only while they are in view, and reserves their space otherwise. With `stays` they stay mounted
+ * from then on.
+ */
 export function Visible({
   height,
   name,

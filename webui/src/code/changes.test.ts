@@ -8,7 +8,7 @@ test("lines that were added, removed and kept", () => {
   expect(lines("same", "same")).toEqual([{ kind: "same", text: "same" }]);
 });
 
-test("only what is near a difference is shown", () => {
+test("only lines near a difference are shown", () => {
   const many = Array.from({ length: 20 }, (_, at) => `line ${at}`);
   const found = short(lines(`${many.join("\n")}\n`, `${[...many, "new"].join("\n")}\n`));
   expect(found.at(-1)).toEqual({ kind: "add", text: "new" });

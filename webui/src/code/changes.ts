@@ -1,4 +1,4 @@
-/** What differs between two texts, and between two sets of fields. */
+/** Differences between two texts, and between two sets of fields. */
 
 import { diffLines } from "diff";
 
@@ -8,7 +8,7 @@ export interface Line {
 }
 const AROUND = 3;
 
-/** Lines of both, in order. */
+/** The lines of both texts, in order. */
 export const lines = (before: string, after: string): Line[] =>
   diffLines(before, after).flatMap((part) =>
     part.value
@@ -17,7 +17,7 @@ export const lines = (before: string, after: string): Line[] =>
       .map((text): Line => ({ kind: part.added ? "add" : part.removed ? "del" : "same", text })),
   );
 
-/** Only what differs, with some lines around it. */
+/** Only the differences, with some lines of context. */
 export function short(all: Line[]): Line[] {
   const near = all.map((_, at) => all.slice(Math.max(0, at - AROUND), at + AROUND + 1).some((line) => line.kind !== "same"));
   return all.flatMap((line, at) => (near[at] ? [line] : near[at - 1] ? [{ kind: "gap", text: "…" } as Line] : []));

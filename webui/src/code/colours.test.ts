@@ -2,14 +2,14 @@ import { expect, test } from "vitest";
 
 import { languageOf, tokensOf } from "./colours";
 
-test("what goes over several lines keeps its colour on each", () => {
+test("a token that spans several lines keeps its colour on each", () => {
   const found = tokensOf('def f():\n    """one\n    two"""\n    return 1', "python");
   expect(found.map((line) => line.map((one) => one.text).join(""))).toEqual(["def f():", '    """one', '    two"""', "    return 1"]);
   expect(found[2]!.find((one) => one.text.includes("two"))!.scope).toBe("string");
   expect(found[3]!.find((one) => one.text === "return")!.scope).toBe("keyword");
 });
 
-test("HTML stays text, and what is very long or unknown stays plain", () => {
+test("HTML stays text, and very long or unknown files stay plain", () => {
   expect(tokensOf("<b>&amp;", "").flat()).toEqual([{ text: "<b>&amp;", scope: "" }]);
   expect(tokensOf(`x = 1 # ${"a".repeat(300_000)}`, "python").flat()).toHaveLength(1);
   expect(["a/train.py", "c.YAML", "run.sh", "Makefile"].map(languageOf)).toEqual(["python", "yaml", "bash", ""]);

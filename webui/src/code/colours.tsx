@@ -1,4 +1,4 @@
-/** Code with colours: highlight.js with the languages that training code is written in. */
+/** Syntax colours by highlight.js, for the languages that training code is written in. */
 
 import bash from "highlight.js/lib/languages/bash";
 import ini from "highlight.js/lib/languages/ini";
@@ -38,7 +38,7 @@ interface Token {
 const tokens = (node: Node | string, scope: string): Token[] =>
   typeof node === "string" ? [{ text: node, scope }] : node.children.flatMap((child) => tokens(child, node.scope?.split(".")[0] ?? scope));
 
-/** Each line's tokens, as highlight.js finds them: what it makes of them as HTML is never used. What is very long stays plain. */
+/** The tokens of each line, as highlight.js finds them. Its HTML output is never used. Very long text stays plain. */
 export function tokensOf(text: string, language: string): Token[][] {
   const tree =
     language && text.length <= LARGEST

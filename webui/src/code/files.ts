@@ -11,7 +11,7 @@ export interface FileNode {
 }
 const LARGEST = 500_000;
 
-/** Files that can be read as text at a glance, in order. */
+/** Text files, in order. */
 export const files = (tree: FileNode[]): FileNode[] =>
   tree.flatMap((one) => (one.isDir ? files(one.files) : one.contentLength <= LARGEST ? [one] : []));
 
@@ -20,7 +20,7 @@ const text = (base64: string) => new TextDecoder().decode(Uint8Array.from(atob(b
 export const fileText = async (id: number, path: string): Promise<string> =>
   text((await send<{ file: string }>("POST", `experiments/${id}/file`, { path })).file);
 
-/** The file that a path of a traceback means: the longest of the tree that it ends with. */
+/** The file that a traceback's path refers to: the longest path of the tree that it ends with. */
 export function meant(tree: FileNode[], path: string): string {
   const known = files(tree)
     .map((one) => one.path)

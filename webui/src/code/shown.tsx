@@ -1,4 +1,4 @@
-/** A file, line by line; long lines are wrapped. */
+/** A file, line by line; long lines wrap. */
 
 import { useEffect, useMemo, useRef } from "react";
 
@@ -8,14 +8,14 @@ interface Props {
   text: string;
   language: string;
   label: string;
-  /** The line that is meant, from 1. */
+  /** The line to highlight, from 1. */
   at?: number;
 }
 
 export function Shown({ text, language, label, at }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const lines = useMemo(() => colouredLines(text.replace(/\n$/, ""), language), [text, language]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another text has the line elsewhere
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another text has the line at another position
   useEffect(() => {
     const here = box.current?.querySelector<HTMLElement>(".here");
     if (here) box.current!.scrollTop = here.offsetTop - box.current!.offsetTop - box.current!.clientHeight / 3;

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 
 import { asYaml } from "./yaml";
 
-test("data becomes YAML that says the same", () => {
+test("data becomes equivalent YAML", () => {
   const data = {
     name: "a b",
     on: true,

@@ -22,13 +22,13 @@ const fields = (value: object, indent: string) =>
     .map(([name, inner]) => `${indent}${scalar(name)}:${written(inner, `${indent}  `)}`)
     .join("");
 
-/** The first field of a map stands beside the dash. */
+/** The first field of a map is on the same line as the dash. */
 const inItem = (item: unknown, indent: string) =>
   item !== null && typeof item === "object" && !Array.isArray(item) && !isEmpty(item)
     ? ` ${fields(item, `${indent}  `).trimStart()}`
     : written(item, `${indent}  `);
 
-/** Text that is JSON becomes YAML, other text stays as it was written. */
+/** JSON text becomes YAML; other text stays unchanged. */
 export function asYaml(value: unknown): string {
   let data = value;
   if (typeof value === "string") {

@@ -1,4 +1,7 @@
-/** What can be done with an experiment, the same from every list and on its page: one wording, one toast, undone where that can be. */
+/**
+ * The actions on an experiment, the same in every list and on its page: same labels, same toasts, with undo where
+ * possible.
+ */
 
 import { type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { Archive, ArchiveRestore, CircleStop, FolderInput, GitFork, Pause, Play, Trash2, X } from "lucide-react";
@@ -16,7 +19,7 @@ export type Verb = "pause" | "activate" | "cancel" | "kill" | "archive" | "unarc
 
 const over = (state: string) => (isOver(state) ? "has ended" : state.startsWith("STOPPING") ? "is stopping" : "");
 
-/** Why it cannot be done now; empty when it can. */
+/** Why the action is not possible now; empty if it is. */
 export const NOT: Record<Verb, (one: Experiment) => string> = {
   pause: (one) =>
     over(stateName(one.state)) || (one.unmanaged ? "runs outside of the cluster" : stateName(one.state) === "PAUSED" ? "is paused" : ""),
@@ -38,14 +41,14 @@ export const DONE: Record<Verb, string> = {
   delete: "Deleting",
 };
 
-/** What takes it back. */
+/** The action that undoes it. */
 export const BACK: Partial<Record<Verb, Verb>> = { pause: "activate", activate: "pause", archive: "unarchive", unarchive: "archive" };
 
 const count = (many: number, noun: string) => (many === 1 ? `1 ${noun}` : `${many.toLocaleString("en")} ${noun}s`);
 const BIG_BYTES = 1e9;
 const BIG_TRIALS = 10;
 
-/** What will be lost, in numbers; deletion of much asks for the name. */
+/** States in numbers what will be lost; large deletions require typing the name. */
 function question(verb: Verb, one: Experiment) {
   const named = `experiment ${one.id} “${one.name}”`;
   if (verb === "cancel")
@@ -81,7 +84,7 @@ function question(verb: Verb, one: Experiment) {
 
 const ASKS = new Set<Verb>(["cancel", "kill", "delete"]);
 
-/** Does it, and says so. */
+/** Performs the action and reports the result. */
 export async function act(client: QueryClient, verb: Verb, one: Experiment) {
   if (ASKS.has(verb) && !(await ask(question(verb, one)))) return;
   const does = (what: Verb) =>
@@ -99,7 +102,7 @@ export async function act(client: QueryClient, verb: Verb, one: Experiment) {
   void client.invalidateQueries();
 }
 
-/** The menu of an experiment, and what it opens. */
+/** The menu of an experiment, and the dialog that it opens. */
 export function useExperimentMenu(): { items: (one: Experiment) => MenuItems; moving: Experiment | null; stopMoving: () => void } {
   const client = useQueryClient();
   const navigate = useNavigate();

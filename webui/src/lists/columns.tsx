@@ -1,4 +1,4 @@
-/** Columns of the table of experiments: what they are called and how they look. */
+/** Columns of the table of experiments: their titles and their cells. */
 
 import { Link } from "react-router";
 
@@ -12,9 +12,9 @@ import { Avatar, Cut, Tag, Time } from "../ui/text";
 
 export interface Row {
   experiment: Experiment;
-  /** Of columns that were asked for by name; without them there are none. */
+  /** Values of columns requested by name; missing if none were. */
   values?: Record<string, Json>;
-  /** The course of its metric, where that was asked for. */
+  /** History of the experiment's metric, if requested. */
   course?: number[];
 }
 export type Column = TableColumn<Row>;
@@ -22,7 +22,7 @@ export type Column = TableColumn<Row>;
 const GENERAL = "General";
 /** The searcher's metric of the best trial. */
 export const BEST = "searcherMetricsVal";
-/** Of two tags that stand side by side. */
+/** Letters per tag, if two tags share a line. */
 const TAG_LETTERS = 10;
 
 const make = (
@@ -40,7 +40,7 @@ const make = (
   ...more,
 });
 
-/** As many as there is room for, one at least. */
+/** As many labels as fit, at least one. */
 function fitting(labels: string[]): string[] {
   const [first = "", second] = labels;
   return labels.slice(0, second && first.length + second.length <= TAG_LETTERS ? 2 : 1);
@@ -58,7 +58,7 @@ const tags = ({ labels }: Experiment) => {
   );
 };
 
-/** How far, in the words of its state. */
+/** Progress, or the state in words. */
 function progress(one: Experiment) {
   const state = stateName(one.state);
   if (state === "COMPLETED") return <span className="ink3">all</span>;
@@ -147,7 +147,7 @@ export const isFixed = (id: string) => BY_ID.has(id);
 
 const HEADINGS: Record<string, string> = { "hp.": "Hyperparameters", "validation.": "Validation metrics", "training.": "Training metrics" };
 
-/** A column by its id, which may come from an address. */
+/** A column by id; the id may come from an address. */
 export function column(id: string): Column {
   const fixed = BY_ID.get(id);
   if (fixed) return fixed;
@@ -160,7 +160,7 @@ export function column(id: string): Column {
   return { id, head, num: true, width: 104, folder: heading ? HEADINGS[heading]! : "Other metrics", cell };
 }
 
-/** Those that are offered, with the ones of other names in the answer of the server. */
+/** The columns on offer: the fixed ones, plus other names from the server's answer. */
 export const offered = (names: string[]): Column[] => [...FIXED, ...names.filter((name) => !BY_ID.has(name)).map(column)];
 
 const CSV: Record<string, (one: Experiment) => unknown> = {
@@ -170,6 +170,6 @@ const CSV: Record<string, (one: Experiment) => unknown> = {
   searcherMetricsVal: (one) => one.bestTrialSearcherMetric,
 };
 
-/** A cell's full value, for files. */
+/** The full value of a cell, for files. */
 export const plain = (id: string, { experiment, values }: Row): unknown =>
   CSV[id]?.(experiment) ?? (values && id in values ? values[id] : (experiment as unknown as Record<string, unknown>)[id]);

@@ -1,4 +1,4 @@
-/** The searcher's metric of the best trial of each experiment, in one question. */
+/** The history of the searcher's metric of each experiment's best trial, in one request. */
 
 import { useMemo } from "react";
 
@@ -21,7 +21,7 @@ export function useCourses(rows: Row[]): Map<number, number[]> {
   const names = [...new Set(asked.map((one) => one.searcherMetric))];
   const path = `trials/time-series${query({ trialIds: asked.map((one) => one.bestTrialId), metricNames: names, group: "validation", maxDatapoints: POINTS })}`;
   const found = useData<Series>(asked.length ? path : null, ["experiments"], true, REST_MS);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: what is asked comes of `rows`
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the request depends on `rows` alone
   return useMemo(() => {
     const of = new Map(asked.map((one) => [one.bestTrialId, one] as const));
     return new Map(

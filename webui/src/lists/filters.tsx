@@ -20,11 +20,11 @@ const OPERATORS: Record<string, string> = {
 };
 const UNARY = ["isEmpty", "notEmpty"];
 
-/** Keeps what is not filled in yet, which no text says. */
+/** Keeps conditions that are not complete yet, which the query text cannot hold. */
 export function FilterForm({ tree, columns, onChange }: { tree: Group; columns: Column[]; onChange: (tree: Group) => void }) {
   const [draft, setDraft] = useState(tree);
   const said = format(tree);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a tree that says the same is no other
+  // biome-ignore lint/correctness/useExhaustiveDependencies: trees with the same text are equal
   useEffect(() => setDraft((before) => (format(before) === said ? before : tree)), [said]);
   const change = (next: Group) => {
     setDraft(next);

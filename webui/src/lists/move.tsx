@@ -1,4 +1,4 @@
-/** Filing experiments under another project. */
+/** Moves experiments to another project. */
 
 import { useQueryClient } from "@tanstack/react-query";
 import { Folder } from "lucide-react";
@@ -16,7 +16,7 @@ interface Project {
   archived: boolean;
 }
 
-/** All projects of all workspaces, to choose one. */
+/** Offers all projects of all workspaces. */
 export function MoveDialog({ ids, from, onClose }: { ids: number[]; from?: number; onClose: () => void }) {
   const [wanted, setWanted] = useState("");
   const spaces = useData<{ workspaces: { id: number; name: string; archived: boolean }[] }>("workspaces", ["workspaces"]);

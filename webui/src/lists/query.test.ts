@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 
 import { field, format, parse, QueryError } from "./query";
 
-test("a query reads as a tree", () => {
+test("a query parses to a tree", () => {
   expect(parse("state:ACTIVE hp.lr<1e-3 metric.val_loss<0.2 tag:sweep").children).toEqual([
     field("state", "=", "ACTIVE"),
     field("hp.lr", "<", "1e-3"),
@@ -30,11 +30,11 @@ test.each([
   'name:"a \\"b\\" (c)" "hp.my rate">1',
   "user~ann -searcher~asha",
   "-tag:debug user!=admin started>2026-11-20",
-])("what is written comes back: %s", (text) => {
+])("the query survives parsing and formatting: %s", (text) => {
   expect(format(parse(text))).toBe(text);
   expect(parse(format(parse(text)))).toEqual(parse(text));
 });
 
-test.each(["(tag:a", "tag:a)", '"', 'name:"x'])("what cannot be read is told: %s", (text) => {
+test.each(["(tag:a", "tag:a)", '"', 'name:"x'])("an unreadable query is reported: %s", (text) => {
   expect(() => parse(text)).toThrow(QueryError);
 });

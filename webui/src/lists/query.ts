@@ -1,8 +1,9 @@
-/** The typed query of a list and its filter form: one tree, two ways to write it.
+/**
+ * The query of a list and its filter form: two notations of one tree.
  *
- * `state:ACTIVE hp.lr<1e-3 (tag:sweep OR tag:paper) -user:admin words` : terms stand for AND, a minus for NOT, a
- * bare word looks into the name. A colon means equality, in names, descriptions, notes and tags that a part will do; `~` means
- * that everywhere. Values with blanks stand between quotes.
+ * In `state:ACTIVE hp.lr<1e-3 (tag:sweep OR tag:paper) -user:admin words`, adjacent terms are joined by AND, a minus
+ * means NOT, and a bare word searches the name. A colon means equality, except in names, descriptions, notes and tags,
+ * where it matches a part; `~` always matches a part. Values with spaces go between quotes.
  */
 
 export interface Field {
@@ -62,7 +63,7 @@ type Token = { kind: "(" | ")" | "OR" | "AND" } | { kind: "term"; field: Field }
 const TEXT = String.raw`"(?:[^"\\]|\\.)*"`;
 const TERM = new RegExp(String.raw`(-?)(?:(${TEXT}|[^\s:=<>!()"~]+)(<=|>=|!=|:|=|<|>|~))?(${TEXT}|[^\s()"]+)`, "y");
 
-/** Raises `QueryError`. */
+/** Throws `QueryError`. */
 export function parse(text: string): Group {
   const tokens = split(text);
   const found = either(tokens);
@@ -135,7 +136,7 @@ function all(tokens: Token[]): Node {
   return found.length === 1 ? found[0]! : { kind: "group", conjunction: "and", children: found };
 }
 
-/** The shortest text that `parse` reads as this tree; what is not filled in yet is left out. */
+/** The shortest text that `parse` reads as this tree; incomplete conditions are left out. */
 export function format(node: Node): string {
   if (node.kind === "field") return said(node);
   return node.children
@@ -162,5 +163,5 @@ function said({ columnName, operator, value }: Field): string {
   return `${column}${operator}${asValue(value)}`;
 }
 
-/** As the server is asked. */
+/** The filter in the form that the server expects. */
 export const filterOf = (node: Group, showArchived: boolean) => JSON.stringify({ filterGroup: node, showArchived });

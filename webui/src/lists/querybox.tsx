@@ -16,7 +16,7 @@ function same(one: string, other: string): boolean {
   }
 }
 
-/** A line that completes what is typed; what is wrong is told below it, and the list keeps the last query that worked. */
+/** An input that completes a query as it is typed. Errors show below it, and the list keeps the last valid query. */
 export function QueryBox({ text, known, onChange }: { text: string; known: Known; onChange: (text: string) => void }) {
   const [typed, setTyped] = useState(text);
   const [open, setOpen] = useState(false);
@@ -24,7 +24,7 @@ export function QueryBox({ text, known, onChange }: { text: string; known: Known
   useEffect(() => setTyped((before) => (same(before, text) ? before : text)), [text]);
   const wrong = useMemo(() => problem(typed, known), [typed, known]);
   const items = useMemo(() => suggestions(typed, known), [typed, known]);
-  // What can still become right is not wrong yet.
+  // A query that a completion may still make valid is not an error yet.
   const told = items.length ? "" : wrong;
   useEffect(() => {
     const timer = setTimeout(() => typed !== text && !wrong && onChange(typed), SETTLE_MS);
@@ -37,7 +37,7 @@ export function QueryBox({ text, known, onChange }: { text: string; known: Known
         mode="none"
         value={typed}
         onValueChange={setTyped}
-        // An open list, be it empty, hides the page from screen readers.
+        // An open list, even an empty one, hides the page from screen readers.
         open={open && items.length > 0}
         onOpenChange={setOpen}
         itemToStringValue={(one: Suggestion) => one.text}

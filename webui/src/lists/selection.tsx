@@ -1,4 +1,4 @@
-/** What floats at the foot while rows are chosen: acts that say to how many of them they apply. */
+/** The bar that floats at the bottom while rows are selected; each action says to how many of them it applies. */
 
 import { useQueryClient } from "@tanstack/react-query";
 import { Archive, CircleStop, Ellipsis, FolderInput, GitCompareArrows, Pause, Play, Trash2, X } from "lucide-react";
@@ -41,7 +41,7 @@ export function Selection({
   chosen: Experiment[];
   onNone: () => void;
   onCompare: () => void;
-  /** Shows these alone in the list. */
+  /** Limits the list to these rows. */
   onShow: (query: string) => void;
 }) {
   const client = useQueryClient();

@@ -1,11 +1,11 @@
-/** What may come next in a query, and what is wrong with it. */
+/** Completions of a query, and its errors. */
 
 import { nearest } from "../shell/nearest";
 import { ALIASES, format, type Node, parse, QueryError } from "./query";
 
 export const STATES = ["ACTIVE", "RUNNING", "QUEUED", "PAUSED", "COMPLETED", "CANCELED", "ERROR"];
 
-/** Those that last for a moment: known, and not suggested. */
+/** States that last only a moment: valid in a query, but not suggested. */
 const OTHER_STATES = /^(PULLING|STARTING|STOPPING_\w+|DELETING|DELETED|DELETE_FAILED)$/i;
 
 export interface Known {
@@ -15,9 +15,9 @@ export interface Known {
   projects: string[];
 }
 export interface Suggestion {
-  /** What is shown. */
+  /** The text to show. */
   said: string;
-  /** The query with it. */
+  /** The whole query with the completion applied. */
   text: string;
 }
 
@@ -39,7 +39,7 @@ function values(column: string, { tags, users, projects }: Known): string[] {
   }
 }
 
-/** For the word that the text ends with: names of columns, or values of the one that is named. */
+/** Completions of the last word: column names, or values of the column before it. */
 export function suggestions(text: string, known: Known): Suggestion[] {
   const [, before, word] = /^(.*?[\s(-]?)([^\s(]*)$/s.exec(text)!;
   const [, column, sign, begun] = /^([^:=<>~!]+)([:=<>~!]+)(.*)$/.exec(word!) ?? [];
@@ -58,7 +58,7 @@ export function suggestions(text: string, known: Known): Suggestion[] {
     .map((one) => ({ said: `${one}:`, text: `${before}${one}:` }));
 }
 
-/** Words that there is nothing of, with the nearest that there is; empty where all is well. */
+/** Unknown words of the query, with the nearest known ones; empty if there are none. */
 export function problem(text: string, known: Known): string {
   try {
     return unknown(parse(text), known);
@@ -92,7 +92,7 @@ function unknown(node: Node, known: Known): string {
   return "";
 }
 
-/** Which conditions there are, each as a text of its own. */
+/** The conditions of a query, each as text. */
 export function conditions(text: string): string[] {
   try {
     const tree = parse(text);

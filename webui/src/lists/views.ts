@@ -1,11 +1,11 @@
-/** Ways to look at the list of experiments: those that everybody has, and those that one has saved in this browser. */
+/** Saved views of the list of experiments: built-in ones, and those that the user saved in this browser. */
 
 const KEY = "views of experiments";
 const WEEK_MS = 7 * 86_400_000;
 
 export interface SavedView {
   name: string;
-  /** The address behind the `?`. */
+  /** The part of the address after `?`. */
   search: string;
 }
 
@@ -25,7 +25,7 @@ export function forgetView(name: string) {
   localStorage.setItem(KEY, JSON.stringify(savedViews().filter((one) => one.name !== name)));
 }
 
-/** Their queries; `archived` has those in the archive shown, too. */
+/** The built-in views; `archived` includes archived experiments. */
 export function standing(user: string): { id: string; name: string; q: string; archived?: boolean }[] {
   const week = new Date(Date.now() - WEEK_MS).toISOString().slice(0, 10);
   return [

@@ -23,7 +23,7 @@ interface Entry {
   reason: string;
 }
 
-/** What the names of events begin with, in words. */
+/** Words for the prefixes of event names. */
 const KINDS: [string, string][] = [
   ["", "everything"],
   ["gateway.session", "logins and log-outs"],
@@ -41,7 +41,7 @@ const EACH = 50;
 const LONG = 20;
 const PAGES: Record<string, string> = { experiment: "/experiments", trial: "/trials", workspace: "/workspaces" };
 
-/** Who did what, the newest first; the address holds what is looked at. */
+/** The audit log: who did what, newest first. The address holds the filters. */
 export function Audit() {
   usePlace({ crumbs: [{ name: "Events", to: "/system/events" }, { name: "Audit" }] });
   const [asked, ask] = useSearchParams();
@@ -61,7 +61,7 @@ export function Audit() {
   const change = (name: string, value: string) =>
     ask((known) => {
       const next = new URLSearchParams(known);
-      // Another question begins with its newest answers.
+      // A new filter starts at its newest entries.
       next.delete("before");
       if (value) next.set(name, value);
       else next.delete(name);
@@ -162,11 +162,11 @@ const Entries = ({ entries }: { entries: Entry[] }) => (
 function Thing({ name }: { name: string }) {
   const [kind = "", id] = name.split(" ");
   if (PAGES[kind]) return <Link to={`${PAGES[kind]}/${id}`}>{name}</Link>;
-  // What is known by a long id is looked up by it, not read.
+  // Long ids are for look-ups rather than for reading, so they are shortened.
   return <span title={name}>{name.length > LONG ? `${name.slice(0, LONG)}…` : name}</span>;
 }
 
-/** What a field of local time says, as the API takes it. */
+/** The value of a local time field as an API timestamp. */
 function instant(local: string): string {
   const at = new Date(local);
   return Number.isNaN(at.getTime()) ? "" : at.toISOString();

@@ -1,4 +1,4 @@
-/** Several experiments and trials beside each other; which ones lies in the address: `?e=1,2&t=7`. */
+/** Several experiments and trials side by side; the address says which: `?e=1,2&t=7`. */
 
 import { Link2, Plus } from "lucide-react";
 import { type FormEvent, useMemo, useState } from "react";
@@ -27,7 +27,7 @@ import { Coordinates } from "./comparing/coordinates";
 import { Details } from "./comparing/details";
 import { bestFirst, isSmaller, listed, waysOf } from "./experiment/listed";
 
-/** Trials of each experiment, the best, unless more are asked for. */
+/** How many of each experiment's best trials are shown, unless the user asks for more. */
 const EACH = 3;
 const ids = (text: string | null) => [
   ...new Set(
@@ -172,7 +172,7 @@ function Curves({ experiments, trials, rows }: Compared & { rows: Difference[] }
     })
     .sort(bestFirst(smaller));
   const key = JSON.stringify(made);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the same for as long as they say the same
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the result depends on the serialized content alone
   const all = useMemo(() => made, [key]);
   const ranked = useMemo(() => all.map((one) => one.id), [all]);
   const choice = useChosen("compare", ranked, SLOTS);

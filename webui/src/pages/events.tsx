@@ -8,7 +8,7 @@ import { Views } from "../ui/tabs";
 import { Explorer } from "./experiment/story";
 import { Health } from "./health";
 
-/** The operator's window: every event of the cluster, the newest first, and how the platform is. */
+/** For operators: every event of the cluster, newest first, and the health of the platform. */
 export function Events() {
   const [params, setParams] = useSearchParams();
   const position = params.get("event");
@@ -38,7 +38,7 @@ export function Events() {
   );
 }
 
-/** An event that somebody linked to may be far back. */
+/** A linked event may be far back, so it is fetched by itself. */
 function One({ position }: { position: string }) {
   const found = useData<{ subject: string; record: unknown; steps: { what: string }[] }>(`events/${position}`);
   return (

@@ -1,4 +1,4 @@
-/** How the platform is: what is wrong, what was passed over, where its log lies; for who operates it. */
+/** Health of the platform for operators: what is wrong, which messages were skipped, where the log is stored. */
 
 import { CircleCheck, RotateCcw } from "lucide-react";
 
@@ -27,7 +27,7 @@ interface Parked {
   since: string;
 }
 
-/** A message of the log that nobody can read: every reader passes over it. */
+/** A message of the log that cannot be decoded; every reader skips it. */
 interface Unreadable {
   position: number;
   subject: string;
@@ -40,7 +40,7 @@ interface Passed {
   parked: Parked[];
 }
 interface Standing {
-  /** Empty where there is no archive. */
+  /** Empty if there is no archive. */
   place: string;
   segments: number;
   bytes: number;
@@ -179,7 +179,9 @@ export function Health() {
   );
 }
 
-/** Has whoever holds it look once more: it is decided then, or parked again with the reason of now. */
+/**
+ * Makes the program that parked the message try again: it is then processed, or parked again with the current reason.
+ */
 function Retry({ of }: { of: Parked }) {
   const me = useMe();
   const act = useAct();
@@ -198,7 +200,7 @@ function Retry({ of }: { of: Parked }) {
 
 const events = (many: number) => (many === 1 ? "1 event" : `${many.toLocaleString("en")} events`);
 
-/** Where the events lie, and what to do that they are never lost. */
+/** Where the events are stored, and how to make sure that they are never lost. */
 function Log() {
   const archive = useData<Standing>("master/archive", ["cluster"]);
   return (

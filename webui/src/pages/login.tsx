@@ -27,7 +27,7 @@ export function Login() {
   const [busy, setBusy] = useState(false);
   const navigate = useNavigate();
   const client = useQueryClient();
-  // The page of a task, which is no place of the web UI; nowhere else does an address lead from here.
+  // The page of a task, which is outside of the web UI. No other address may redirect from here.
   const task = useSearchParams()[0]
     .get("to")
     ?.match(/^\/proxy\/[\w-]+(\/[^\\]*)?$/)?.[0];

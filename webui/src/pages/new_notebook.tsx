@@ -1,4 +1,4 @@
-/** Starts JupyterLab: how many slots, where, and for how long nobody may use it. */
+/** Starts JupyterLab: with how many slots, where, and after how much idle time it stops. */
 
 import { useQueryClient } from "@tanstack/react-query";
 import { NotebookPen } from "lucide-react";

@@ -29,9 +29,9 @@ import { TrialOverview } from "./trial/overview";
 import { type Place, usePlaceOf } from "./trial/place";
 import { Summaries, Workloads } from "./workloads";
 
-/** What the state says already. */
+/** The usual exit text, which adds nothing to the state. */
 const RAN_THROUGH = "exit code 0";
-/** Between two looks at a trial that reports; its curves are asked for at once. */
+/** Minimum interval between refetches of a reporting trial; its curves are not delayed. */
 const REST_MS = 1000;
 
 export function TrialPage() {
@@ -69,7 +69,7 @@ export function TrialPage() {
   );
 }
 
-/** What a tab of a trial shows, on the page of its experiment. */
+/** The content of a trial's tab, on the page of its experiment. */
 export function OnlyTrial({ id, tab, one }: { id: number; tab: string; one: Experiment }) {
   const topics = [`trial.${id}`, `trial.${id}.series`];
   const found = useData<{ trial: Trial }>(`trials/${id}`, topics, false, REST_MS);
@@ -80,7 +80,7 @@ export function OnlyTrial({ id, tab, one }: { id: number; tab: string; one: Expe
   );
 }
 
-/** `/trials/7` of notes and links leads to the page of its experiment. */
+/** Redirects `/trials/7`, from notes and links, to the page of its experiment. */
 export function TrialAlone() {
   const id = Number(useParams().trial);
   const found = useData<{ trial: Trial }>(`trials/${id}`);
@@ -121,7 +121,7 @@ function Head({ trial, one, tab }: { trial: Trial; one?: Experiment; tab: string
         ]}
         actions={<Acts trial={trial} one={one} log={why?.to ?? logOf(trial)} place={place} />}
       />
-      {/* The log begins with its cause. */}
+      {/* The log opens at its cause. */}
       {failing && tab !== "logs" && <FailedNote why={why} reason={trial.stateReason} />}
     </>
   );

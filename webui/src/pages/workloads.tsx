@@ -46,7 +46,7 @@ interface Workload {
 
 const SHOWN = 60;
 
-/** Newest first; which part is looked at lies in the address. */
+/** Newest first; the address says which page is shown. */
 export function Workloads({ trial, topics }: { trial: Trial; topics: string[] }) {
   const { params, set } = useLink();
   const page = Number(params.get("pg")) || 0;
@@ -160,7 +160,7 @@ const SUMMED: Column<Summed>[] = [
   { id: "reports", head: "Reports", width: 92, num: true, cell: ({ one }) => number(one.count), value: ({ one }) => one.count },
 ];
 
-/** Statistics of each metric over all that was reported. */
+/** Statistics of each metric over everything that was reported. */
 export function Summaries({ trial }: { trial: Trial }) {
   const rows = Object.entries(trial.summaryMetrics).flatMap(([group, metrics]) =>
     Object.entries(metrics).map(([name, one]) => ({ group: GROUPS[group] ?? group, name, one })),

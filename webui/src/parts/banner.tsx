@@ -8,7 +8,7 @@ const HEADS = {
   down: "The cluster is not making decisions. Running scripts keep training.",
 };
 
-/** The time of day, and the day where that is not today. */
+/** The time of day, with the date if it is not today. */
 function moment(at: Date): string {
   const today = at.toDateString() === new Date().toDateString();
   return today ? at.toLocaleTimeString("en-GB") : at.toLocaleString("en-GB");
@@ -24,7 +24,7 @@ const Line = ({ reason }: { reason: Reason }) => (
   </li>
 );
 
-/** What is wrong, on every page, for as long as it is. */
+/** What is wrong, on every page, for as long as it lasts. */
 export function Banner() {
   const { health, answeredAt, silent } = useHealth();
   if (silent)

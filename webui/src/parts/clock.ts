@@ -1,10 +1,10 @@
-/** One clock for all that tells how long ago something was. */
+/** A single clock for all relative times. */
 
 const EVERY_MS = 15_000;
 const watchers = new Set<() => void>();
 let timer: ReturnType<typeof setInterval> | undefined;
 
-/** Calls back every now and then; returns how to stop that. */
+/** Calls `tell` at regular intervals; returns a function that unsubscribes. */
 export function onTick(tell: () => void): () => void {
   watchers.add(tell);
   timer ??= setInterval(() => watchers.forEach((one) => one()), EVERY_MS);

@@ -1,13 +1,14 @@
-/** Files that a page makes by itself. */
+/** Files that a page creates. */
 
-// Services and `det` have the same two in det_contracts/spreadsheet.py, tried with the same examples: cells.json.
+// The services and `det` use the same two patterns in det_contracts/spreadsheet.py, tested with the same examples in
+// cells.json.
 const FORMULA = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
 const NUMBER = /^(?:[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|-(?:inf|Infinity|nan))$/;
 
-/** A text as it may stand in a table: what a spreadsheet would take for a formula begins with an apostrophe. */
+/** A text that is safe as a table cell: what a spreadsheet would take for a formula gets an apostrophe in front. */
 export const harmless = (text: string) => (FORMULA.test(text) && !NUMBER.test(text) ? `'${text}` : text);
 
-/** A file made of rows, each a list of values; what a spreadsheet would take for a formula stays text. */
+/** A CSV file of rows, each a list of values; what a spreadsheet would take for a formula stays text. */
 export function csv(rows: unknown[][]): string {
   const cell = (value: unknown) => {
     if (value === null || value === undefined) return "";

@@ -1,4 +1,4 @@
-/** Numbers, times and names as people read them. */
+/** Numbers, times and names in readable form. */
 
 export const stateName = (state: string) => state.replace(/^STATE_/, "");
 
@@ -11,14 +11,14 @@ export function number(value: unknown, digits = 5): string {
   return Number(value.toPrecision(digits)).toString();
 }
 
-/** As many digits as the others of its column: four that count. */
+/** A fixed four significant digits, so that the numbers of a column align. */
 export function digits(value: number): string {
   const size = Math.abs(value);
   if (size !== 0 && (size < 1e-3 || size >= 1e6)) return value.toExponential(2).replace("e+", "e");
   return size >= 1e4 ? Math.round(value).toLocaleString("en") : value.toPrecision(4);
 }
 
-/** An amount that is small as a rule: at most two digits behind the point, and never a nothing that is something. */
+/** A usually small amount: at most two decimals, and never 0 for a value above zero. */
 export const little = (value: number) => (value > 0 && value < 0.01 ? "< 0.01" : number(Math.round(value * 100) / 100));
 
 export function size(bytes: number | string): string {
@@ -50,7 +50,7 @@ export function duration(seconds: number): string {
 }
 
 const MINUTE = 60;
-/** In whole minutes, where there are some. */
+/** In whole minutes, from one minute on. */
 export const roughly = (seconds: number) => duration(seconds < MINUTE ? seconds : Math.round(seconds / MINUTE) * MINUTE);
 
 export function ago(at: string): string {
@@ -60,18 +60,18 @@ export function ago(at: string): string {
 
 const exactly = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
 
-/** In the reader's zone, by 24 hours. */
+/** In the user's time zone, with a 24-hour clock. */
 export const exact = (at: string) => exactly.format(new Date(at));
 
 const hours = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 const dayAndHours = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
 
-/** As short as it may be: `14:50` today, `23 Nov, 02:10` on other days. */
+/** As short as possible: `14:50` today, `23 Nov, 02:10` on other days. */
 export const clock = (at: number, now = Date.now()) =>
   (new Date(at).toDateString() === new Date(now).toDateString() ? hours : dayAndHours).format(at);
 
 const withSeconds = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
-/** With seconds: `14:50:03` today, `23 Nov, 02:10` on other days. */
+/** With seconds today: `14:50:03`; `23 Nov, 02:10` on other days. */
 export const moment = (at: string, now = Date.now()) =>
   new Date(at).toDateString() === new Date(now).toDateString() ? withSeconds.format(new Date(at)) : clock(Date.parse(at), now);
 
@@ -87,20 +87,20 @@ export function flat(value: Record<string, unknown>, above = ""): Record<string,
 }
 
 const PALETTE = ["#2f6fde", "#d9711c", "#2a9d6a", "#b3469c", "#a08c00", "#c23b3b", "#3a9fb8", "#7a5bd0"];
-/** A trial has its colour on every page. */
+/** A trial has the same colour on every page. */
 export const colour = (id: number) => PALETTE[id % PALETTE.length]!;
 
 const ENDS = ["th", "st", "nd", "rd"];
-/** As `1st`, `12th`, `1,023rd`. */
+/** Such as `1st`, `12th`, `1,023rd`. */
 export function nth(place: number): string {
   const last = place % 100;
   return `${place.toLocaleString("en")}${ENDS[(last - 20) % 10] ?? ENDS[last] ?? ENDS[0]}`;
 }
 
-/** The first letter large: a sentence that a service told. */
+/** Capitalizes the first letter of a sentence from a service. */
 export const sentence = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** Who did something, as people call them: `ada`, `agent vm`, `trial 13`, or a service. */
+/** The readable name of an actor: `ada`, `agent vm`, `trial 13`, or a service. */
 export function actorName(actor: string): string {
   const [kind, ...rest] = actor.split(":");
   const who = rest.join(":");

@@ -1,4 +1,4 @@
-/** Notes as people write them. Raw HTML in them stays text, and links lead to pages and mail alone. */
+/** Renders notes as Markdown. Raw HTML stays text, and links lead only to pages and mail addresses. */
 
 import ReactMarkdown, { type Components } from "react-markdown";
 import remarkGfm from "remark-gfm";
@@ -8,7 +8,7 @@ import "./markdown.css";
 
 const SAFE = /^(https?:\/\/|mailto:|\/(?!\/)|#)/;
 
-/** Where a link may lead. */
+/** The address of a link if it is allowed, otherwise an empty string. */
 export const safe = (address: string): string => (SAFE.test(address) ? address : "");
 
 const COMPONENTS: Components = {
@@ -20,13 +20,13 @@ const COMPONENTS: Components = {
     ) : (
       children
     ),
-  // Pictures from elsewhere would tell where they are looked at.
+  // An image from elsewhere would reveal when and where the note is read.
   img: ({ src, alt }) => (
     <a href={typeof src === "string" ? src : undefined} rel="noreferrer">
       {alt || "picture"}
     </a>
   ),
-  // Headings of a page are the page's own.
+  // Only the page itself has top-level headings.
   h1: ({ children }) => <h3>{children}</h3>,
   h2: ({ children }) => <h3>{children}</h3>,
   pre: ({ children }) => (

@@ -1,4 +1,4 @@
-/** Projects that this browser looked at last. */
+/** The projects last visited in this browser. */
 
 const KEY = "projects";
 const KEPT = 3;

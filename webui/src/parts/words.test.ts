@@ -8,14 +8,14 @@ test.each([
   ["worker:vm", "agent vm"],
   ["trial:13", "trial 13"],
   ["searcher", "searcher"],
-])("who acted as %s is called %s", (actor, name) => expect(actorName(actor)).toBe(name));
+])("the actor %s is called %s", (actor, name) => expect(actorName(actor)).toBe(name));
 
-test("a sentence of a service begins with a capital letter", () => {
+test("a sentence from a service begins with a capital letter", () => {
   expect(sentence("trial 1 ended in error")).toBe("Trial 1 ended in error");
   expect(sentence("")).toBe("");
 });
 
-test("a moment of another day says which", () => {
+test("a moment on another day has a date", () => {
   const noon = new Date(2026, 10, 23, 12, 0, 5);
   expect(moment(noon.toISOString(), noon.getTime())).toBe("12:00:05");
   expect(moment(noon.toISOString(), noon.getTime() + 86_400_000)).toBe("23 Nov, 12:00");

@@ -12,16 +12,16 @@ const reason = (condition: string, second: number, program = "gateway") => ({
   action: "Wait.",
 });
 
-test("a read side that lags is told with the time since when", () => {
+test("a lagging read side is reported with the time of its data", () => {
   const told = ageOf(null, null, [reason("log_lags", 9), reason("database_fails", 4), reason("disk_low", 1)]);
   expect(told).toEqual({ kind: "stale", since: at(4), why: "It reads 40 events behind. Wait." });
 });
 
-test("what is wrong with others does not make the data old", () => {
+test("problems elsewhere do not make the data old", () => {
   expect(ageOf(null, null, [reason("log_lags", 9, "searcher"), reason("nobody_leads", 1)]).kind).toBe("live");
 });
 
-test("a broken stream and a silent gateway come first", () => {
+test("a broken stream and a silent gateway take precedence", () => {
   expect(ageOf(null, at(3), [reason("log_lags", 1)])).toMatchObject({ kind: "lost", since: at(3) });
   expect(ageOf(at(2), at(3), [])).toMatchObject({ kind: "lost", since: at(2) });
 });

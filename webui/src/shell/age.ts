@@ -1,9 +1,9 @@
-/** How old what pages show is, from all that tells of it. */
+/** How old the data on the pages is, judged from all signals. */
 
 import { type Reason, useHealth } from "../api/health";
 import { useLost } from "../api/live";
 
-/** Conditions under which pages show what was, not what is. */
+/** Conditions under which pages show old data. */
 const OLD = new Set(["log_lags", "database_fails", "broker_away"]);
 
 export interface Age {
@@ -12,7 +12,7 @@ export interface Age {
   why: string;
 }
 
-/** The first that holds: nobody answers, the stream of changes is broken, the gateway reads behind. */
+/** The first that applies: the gateway is silent, the live stream is broken, the gateway's read side lags. */
 export function ageOf(silentSince: Date | null, lost: Date | null, reasons: Reason[]): Age {
   if (silentSince) return { kind: "lost", since: silentSince, why: "The gateway does not answer." };
   if (lost) return { kind: "lost", since: lost, why: "Live updates are interrupted; this page refreshes every 5 s." };

@@ -8,7 +8,7 @@ import { type Theme, useTheme } from "./look";
 
 const clock = (at: Date) => at.toLocaleTimeString("en-GB");
 
-/** Whether what is shown is what is; else since when it is old. */
+/** Whether the data shown is live, or since when it is old. */
 function Live() {
   const { kind, since, why } = useAge();
   return (

@@ -3,7 +3,7 @@ import { Component, type ErrorInfo, type ReactNode } from "react";
 import { Button } from "../ui/button";
 import { Note } from "../ui/card";
 
-/** A page that cannot be drawn, or whose script could not be fetched, leaves the rest of the web UI usable. */
+/** Error boundary: if a page fails to render or to load, the rest of the web UI stays usable. */
 export class Fault extends Component<{ children: ReactNode }, { error: unknown }> {
   state = { error: null as unknown };
 

@@ -1,4 +1,4 @@
-/** What the palette finds: on the server by name, among places and acts at once. */
+/** The palette's results: names come from the server; places and actions are matched locally, without delay. */
 
 import { Box, FlaskConical, FolderTree, Hash, Server } from "lucide-react";
 import { type ReactNode, useDeferredValue, useMemo } from "react";
@@ -16,7 +16,7 @@ import { ALL } from "./places";
 export interface Found {
   id: string;
   name: string;
-  /** Beside the name, small. */
+  /** Small text beside the name. */
   more?: string;
   icon?: ReactNode;
   keys?: string;
@@ -25,7 +25,7 @@ export interface Found {
   to?: string;
   href?: string;
   act?: () => void;
-  /** Tab shows what can be done with it. */
+  /** Tab shows the actions on it. */
   acts?: Experiment;
 }
 export interface Group {
@@ -37,7 +37,7 @@ const MOST = 6;
 
 const has = (name: string, text: string) => name.toLowerCase().includes(text.toLowerCase());
 
-/** `#` limits to ids, `>` to acts; else everything by name. */
+/** `#` limits the search to ids, `>` to actions; otherwise everything is searched by name. */
 export function useFound(typed: string): Group[] {
   const text = useDeferredValue(typed.trim());
   const acts = text.startsWith(">");

@@ -8,10 +8,13 @@ import type { Experiment } from "../api/types";
 import { isCovered, isTyping, lettersOff } from "../ui/keys";
 import { ALL } from "./places";
 
-/** `g` and a letter go to a place, `/` to the search field, `[` and `]` to trials, `?` shows all keys, Ctrl K opens the palette. */
+/**
+ * `g` and a letter go to a place, `/` to the search field, `[` and `]` to the neighbouring trials, `?` shows all keys,
+ * Ctrl K opens the palette.
+ */
 export function useKeys(help: () => void, palette: () => void) {
   const navigate = useNavigate();
-  // The page may change between the two keys.
+  // The page may change between the two keys, so this must survive a render.
   const before = useRef("");
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
@@ -41,7 +44,7 @@ export function useKeys(help: () => void, palette: () => void) {
   }, [navigate, help, palette]);
 }
 
-/** The same page of the trial before or after the one that is looked at, if there is one. */
+/** The address of the same tab for the previous or next trial; null if there is none. */
 async function neighbour(by: number): Promise<string | null> {
   const [, experiment, trial, rest] = /\/experiments\/(\d+)\/trials\/(\d+)(.*)/.exec(location.pathname) ?? [];
   if (!trial) return null;

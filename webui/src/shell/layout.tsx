@@ -22,7 +22,7 @@ const Palette = lazy(async () => ({ default: (await fetchedPart(() => import("./
 const INSIDE = "signed in";
 const PATIENCE_MS = 3000;
 
-/** Toasts, questions and tooltips: there once the browser has nothing else to do, or as soon as something is to be said. */
+/** Toasts, questions and tooltips: mounted once the browser is idle, or as soon as one is needed. */
 function useHost(): boolean {
   const [there, setThere] = useState(false);
   useEffect(() => {
@@ -37,7 +37,7 @@ function useHost(): boolean {
   return there;
 }
 
-/** Who is not signed in is led to the sign-in page, and back afterwards. */
+/** Redirects users who are not signed in to the sign-in page, and back afterwards. */
 function useInside() {
   const me = useMe();
   const navigate = useNavigate();

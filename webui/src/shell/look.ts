@@ -1,4 +1,4 @@
-/** Theme and density of this browser's user. */
+/** The theme and density of this browser's user. */
 
 import { useEffect, useSyncExternalStore } from "react";
 

@@ -1,4 +1,4 @@
-/** The mark: a curve that levels out. */
+/** The logo: a curve that levels out. */
 export const Mark = () => (
   <svg viewBox="0 0 24 24" aria-hidden="true">
     <rect width="24" height="24" rx="6" fill="var(--accent)" />

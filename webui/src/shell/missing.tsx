@@ -8,7 +8,7 @@ import { PageHead, usePlace } from "../ui/page";
 import { nearest } from "./nearest";
 import { ALL } from "./places";
 
-/** An address that there is nothing at: what was asked for, and what may have been meant. */
+/** Page for an unknown address: says what was requested and suggests similar addresses. */
 export function Missing() {
   const { pathname } = useLocation();
   const [wanted, setWanted] = useState("");

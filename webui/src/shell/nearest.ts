@@ -1,4 +1,4 @@
-/** Names that are written nearly so. */
+/** Finds similarly spelled names. */
 
 function distance(one: string, other: string): number {
   let row = Array.from({ length: other.length + 1 }, (_, at) => at);
@@ -13,7 +13,7 @@ function distance(one: string, other: string): number {
 
 const MOST = 60;
 
-/** The `many` nearest of the known names, the nearest first; those too far off are left out. */
+/** The `many` known names nearest to `written`, nearest first; names that differ too much are left out. */
 export function nearest(written: string, known: string[], many = 3): string[] {
   const text = written.slice(0, MOST).toLowerCase();
   const far = (name: string) => (text.length > 2 && name.toLowerCase().startsWith(text) ? 0 : distance(text, name.toLowerCase()));

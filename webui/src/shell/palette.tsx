@@ -1,4 +1,4 @@
-/** Ctrl K: everything that has a name, and what can be done with what is open. */
+/** The Ctrl K palette: everything that has a name, and the actions on the current page. */
 
 import { Autocomplete } from "@base-ui/react/autocomplete";
 import { Dialog } from "@base-ui/react/dialog";
@@ -11,14 +11,14 @@ import type { MenuItem } from "../ui/menu";
 import { Keys } from "../ui/text";
 import { type Found, type Group, useFound } from "./finding";
 
-/** What can be done with what was found; null while everything is looked for. */
+/** The actions on a search result; null while searching everything. */
 function useActsOn(found: Found | undefined, text: string): Group[] | null {
   const { items } = useExperimentMenu();
   return useMemo(() => {
     if (!found?.acts) return null;
     const wanted = text.trim().toLowerCase();
     const acts = items(found.acts)
-      // Moving has a dialog of its own, which the list and the page open.
+      // Moving needs a dialog, which only the list and the page have.
       .filter((one): one is MenuItem => one !== null && one.name !== "Move to a project")
       .map((one) => ({ ...one, id: `of ${one.name}` }));
     const all: Found[] = [{ id: "open", name: "Open", to: found.to }, ...acts];

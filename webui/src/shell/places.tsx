@@ -1,4 +1,4 @@
-/** Where one can go. */
+/** The places in the navigation. */
 
 import { Activity, Box, FlaskConical, FolderTree, LayoutDashboard, ListOrdered, Server, Settings, SquareTerminal } from "lucide-react";
 import type { ReactNode } from "react";
@@ -6,10 +6,10 @@ import type { ReactNode } from "react";
 export interface To {
   path: string;
   name: string;
-  /** After `g`. */
+  /** The key after `g`. */
   key: string;
   icon: ReactNode;
-  /** Other addresses that are parts of it. */
+  /** Other addresses that belong to the place. */
   also?: RegExp;
 }
 
@@ -30,7 +30,7 @@ export const ALL = [...WORK, ...CLUSTER, ...MORE, ...SELF];
 
 export const isThere = (to: To, path: string) => path === to.path || (to.also?.test(path) ?? false);
 
-/** What all keys do, in two groups. */
+/** All keys and what they do, in two groups. */
 export const KEYS: [string, string][] = [
   ["Ctrl K", "Search or jump to"],
   ...ALL.map((to): [string, string] => [`g ${to.key}`, to.name]),

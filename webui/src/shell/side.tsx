@@ -23,7 +23,7 @@ interface Pool {
   stats: { queuedCount: number };
 }
 
-/** What runs, waits and is in use: never totals. */
+/** Counts of what runs, waits and is in use, never totals. */
 export function useCounts() {
   const pools = useData<{ resourcePools: Pool[] }>("resource-pools", ["cluster", "queue"], true, REST_MS);
   const filter = filterOf({ kind: "group", conjunction: "and", children: [field("state", "=", "RUNNING")] }, false);

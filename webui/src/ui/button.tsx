@@ -1,4 +1,4 @@
-/** What is pressed. */
+/** Buttons. */
 
 import type { ButtonHTMLAttributes, ReactNode, Ref } from "react";
 import { Link } from "react-router";
@@ -7,9 +7,9 @@ export interface Look {
   kind?: "plain" | "primary" | "danger" | "ghost";
   small?: boolean;
   icon?: ReactNode;
-  /** Said when the pointer or the focus is on it. */
+  /** Tooltip. */
   tip?: string;
-  /** Its keys, as `Ctrl K` or `P`. */
+  /** Keyboard shortcut, such as `Ctrl K` or `P`. */
   keys?: string;
   count?: number;
 }
@@ -28,7 +28,7 @@ function Inside({ icon, count, children }: { icon?: ReactNode; count?: number; c
 
 interface Props extends Look, Omit<ButtonHTMLAttributes<HTMLButtonElement>, "title"> {
   pressed?: boolean;
-  /** Why it cannot be pressed now: it stays, cannot be pressed, and says so. */
+  /** Why the button is disabled; it stays visible and says so. */
   not?: string;
   action?: string;
   ref?: Ref<HTMLButtonElement>;
@@ -53,12 +53,12 @@ export function Button({ kind, small, icon, tip, keys, count, pressed, not, acti
   );
 }
 
-/** A square with an icon; `label` is what it is called. */
+/** A square icon button; `label` is its accessible name. */
 export const IconButton = ({ label, tip, kind = "ghost", small = true, ...rest }: Omit<Props, "children"> & { label: string }) => (
   <Button {...rest} kind={kind} small={small} aria-label={label} tip={tip ?? label} />
 );
 
-/** Looks like a button and leads somewhere: `to` within the web UI, `href` to what is fetched. */
+/** A link that looks like a button: `to` leads within the web UI, `href` to a download or an outside address. */
 export function LinkButton({
   to,
   href,
@@ -92,7 +92,7 @@ export function LinkButton({
   );
 }
 
-/** A switch between two to four words. */
+/** A switch between two to four options. */
 export function Segments<T extends string>({
   name,
   value,

@@ -1,4 +1,4 @@
-/** Surfaces: a card, a note, facts, what can be folded away. */
+/** Surfaces: cards, notes, facts and foldable sections. */
 
 import { ChevronRight, Info, OctagonX, TriangleAlert } from "lucide-react";
 import { Fragment, type ReactNode } from "react";
@@ -11,7 +11,7 @@ export interface CardProps {
   /** At the right of the title. */
   more?: ReactNode;
   children?: ReactNode;
-  /** Its content goes to its edges, as a table does. */
+  /** The content has no padding, such as a table. */
   flush?: boolean;
   id?: string;
   label?: string;

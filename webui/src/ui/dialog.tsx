@@ -1,4 +1,4 @@
-/** Windows that ask for something before it is done. */
+/** Dialogs that ask something before an action. */
 
 import { type ReactNode, Suspense } from "react";
 
@@ -10,11 +10,11 @@ const DialogBox = part((from) => from.DialogBox);
 
 export interface DialogProps {
   title: ReactNode;
-  /** What it is about, below the title. */
+  /** Explanation below the title. */
   said?: ReactNode;
   onClose: () => void;
   children?: ReactNode;
-  /** Buttons; a form has them inside, in a `DialogFoot`. */
+  /** Buttons; a form has its own inside, in a `DialogFoot`. */
   foot?: ReactNode;
   wide?: boolean;
 }
@@ -26,14 +26,14 @@ interface FootProps {
   disabled?: boolean;
 }
 
-/** Open as long as it is there. */
+/** Open while it is mounted. */
 export const Dialog = (props: DialogProps) => (
   <Suspense>
     <DialogBox {...props} />
   </Suspense>
 );
 
-/** The end of a form in a dialog: leaves it as it is, or does what `children` say. */
+/** The end of a form in a dialog: a cancel button, and a submit button labelled `children`. */
 export const DialogFoot = ({ onClose, children, icon, disabled }: FootProps) => (
   <div className="dialog-foot">
     <Button onClick={onClose}>Cancel</Button>
@@ -43,7 +43,7 @@ export const DialogFoot = ({ onClose, children, icon, disabled }: FootProps) => 
   </div>
 );
 
-/** Asks once before something is done; true if it shall be. */
+/** Asks for confirmation; resolves with true if the user accepts. */
 export const ask = (question: Question): Promise<boolean> => new Promise((answer) => tellHost({ kind: "question", question, answer }));
 
 export type { Question };

@@ -1,4 +1,4 @@
-/** The details of a row, at the right of its list; what is open is in the link. */
+/** The details of a row, at the right of its list; the link says which row is open. */
 
 import { ChevronDown, ChevronUp, X } from "lucide-react";
 import { type ReactNode, useEffect, useRef } from "react";
@@ -7,7 +7,7 @@ import { useSearchParams } from "react-router";
 import { IconButton } from "./button";
 import { isCovered, useKey } from "./keys";
 
-/** What `?open=` says, and how to change it. */
+/** The value of `?open=`, and a function that sets it. */
 export function useOpen(): [string | null, (id: string | null) => void] {
   const [params, setParams] = useSearchParams();
   const set = (id: string | null) =>
@@ -33,12 +33,12 @@ export function Drawer({
 }: {
   title: ReactNode;
   onClose: () => void;
-  /** To the row after or before. */
+  /** To the next or previous row. */
   onStep?: (by: 1 | -1) => void;
   head?: ReactNode;
   children: ReactNode;
   label?: string;
-  /** For what stands side by side. */
+  /** For side-by-side content. */
   wide?: boolean;
 }) {
   const box = useRef<HTMLElement>(null);

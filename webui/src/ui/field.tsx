@@ -1,4 +1,4 @@
-/** Fields of a form: the label above, the hint below, the error in place of the hint. */
+/** Form fields: label above, hint below; an error replaces the hint. */
 
 import { Search as Glass, TriangleAlert } from "lucide-react";
 import { type InputHTMLAttributes, type ReactNode, type TextareaHTMLAttributes, useId } from "react";
@@ -14,7 +14,7 @@ interface Wired {
   "aria-invalid": boolean;
 }
 
-/** Puts label, hint and error around whatever is given the three attributes. */
+/** Adds label, hint and error to a control, which receives three attributes. */
 export function Field({ label, hint, error, children }: Told & { children: (wired: Wired) => ReactNode }) {
   const id = useId();
   const below = error || hint ? `${id}-hint` : undefined;
@@ -86,7 +86,7 @@ export const TextArea = ({
 
 type Options<T extends string> = readonly (readonly [value: T, label: string])[];
 
-/** The platform's own list: it is right on telephones and for screen readers. */
+/** The browser's own select, which works well on telephones and for screen readers. */
 export function Select<T extends string>({
   label,
   value,
@@ -104,7 +104,7 @@ export function Select<T extends string>({
   onChange?: (value: T) => void;
   hideLabel?: boolean;
   small?: boolean;
-  /** The label above it, as in a form. */
+  /** Puts the label above, as in a form. */
   above?: boolean;
   name?: string;
   hint?: ReactNode;
@@ -132,7 +132,7 @@ export function Select<T extends string>({
     );
   if (hideLabel) return list({ "aria-label": label, "data-tip": label });
   return (
-    // biome-ignore lint/a11y/noLabelWithoutControl: the list is inside
+    // biome-ignore lint/a11y/noLabelWithoutControl: the select is inside
     <label className="sel-wrap">
       {label} {list({})}
     </label>
@@ -171,7 +171,7 @@ export const Switch = ({ label, hint, onChange, ...rest }: Ticked & { hint?: Rea
   </div>
 );
 
-/** The search of a page: `/` leads to it. */
+/** The search field of a page; `/` focuses it. */
 export const Search = ({
   label,
   value,

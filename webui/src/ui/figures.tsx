@@ -1,4 +1,4 @@
-/** The answer of a page, as at most five figures. */
+/** The key figures of a page, at most five. */
 
 import { Children, type CSSProperties, type ReactNode } from "react";
 import { Link } from "react-router";

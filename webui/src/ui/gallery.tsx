@@ -1,4 +1,4 @@
-/** Every state of the parts that pages share, for whoever builds pages. */
+/** Every state of the shared components, for developers. */
 
 import { Box, FlaskConical, GitFork, Pause, Play, SlidersHorizontal, Trash2 } from "lucide-react";
 import { useState } from "react";

@@ -1,4 +1,4 @@
-/** What opens above a page comes in a chunk of its own: fetched when the browser is idle, or when it is about to be wanted. */
+/** Overlays are in a chunk of their own, fetched when the browser is idle or when one is about to open. */
 
 import { type ComponentType, lazy } from "react";
 
@@ -7,7 +7,7 @@ import { fetchedPart } from "../api/fetched";
 type Overlay = typeof import("./overlay");
 let begun: Promise<Overlay> | null = null;
 
-/** The chunk; a fetch that failed is tried again by whoever asks next. */
+/** Loads the chunk; after a failure, the next caller retries. */
 export function overlays(): Promise<Overlay> {
   begun ??= fetchedPart(() => import("./overlay")).catch((error) => {
     begun = null;
@@ -16,7 +16,7 @@ export function overlays(): Promise<Overlay> {
   return begun;
 }
 
-/** Fetch it before it is wanted: the pointer comes near, or nothing else is to be done. */
+/** Prefetches the chunk: the pointer comes near, or the browser is idle. */
 export const near = () => void overlays().catch(() => undefined);
 
 export const part = <Props>(choose: (from: Overlay) => ComponentType<Props>) => lazy(async () => ({ default: choose(await overlays()) }));

@@ -1,18 +1,18 @@
-/** What anybody may say at any time, questions and toasts, and the one place that shows it. */
+/** Questions and toasts that any code can raise, and the one host that shows them. */
 
 import type { ReactNode } from "react";
 
 export interface Question {
   title: string;
   text: ReactNode;
-  /** What the button does, as `Delete experiment`. */
+  /** Label of the accept button, such as `Delete experiment`. */
   verb: string;
   icon?: ReactNode;
-  /** It destroys something: Enter does not accept it. */
+  /** The action is destructive, so Enter does not accept it. */
   danger?: boolean;
-  /** What must be typed before it can be accepted. */
+  /** Text that must be typed to enable the accept button. */
   typed?: string;
-  /** What the other button says. */
+  /** Label of the other button. */
   cancel?: string;
 }
 
@@ -35,7 +35,7 @@ export function tellHost(told: Told) {
   wake?.();
 }
 
-/** The host takes over what was told before it was there. */
+/** Registers the host, which first receives everything raised before it was mounted. */
 export function beHost(take: (told: Told) => void): () => void {
   show = take;
   waiting.forEach(take);
@@ -45,7 +45,7 @@ export function beHost(take: (told: Told) => void): () => void {
   };
 }
 
-/** Who can make the host appear. */
+/** Registers the function that mounts the host. */
 export function onWanted(act: () => void): () => void {
   wake = act;
   if (waiting.length) act();

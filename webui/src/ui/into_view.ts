@@ -1,13 +1,13 @@
-/** What scrolls sideways shows its current part, wherever that stands. */
+/** Scrolls a horizontal list so that its current item is visible. */
 
 import { type RefObject, useLayoutEffect, useRef } from "react";
 
 const CURRENT = '[aria-current="page"], [aria-pressed="true"]';
 
-/** For the box of tabs or places; `current` tells when another one is the current one. The page itself is not scrolled. */
+/** For the box of tabs or places; `current` changes with the current item. The page itself does not scroll. */
 export function useCurrentInView<T extends HTMLElement>(current: unknown): RefObject<T | null> {
   const box = useRef<T>(null);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: it is looked at again when another part is the current one
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs again when another item is the current one
   useLayoutEffect(() => {
     const part = box.current?.querySelector<HTMLElement>(CURRENT);
     if (!box.current || !part) return;

@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from "react";
 
-/** Whether the window is as wide as that. */
+/** Whether a media query matches. */
 export function useMedia(wanted: string): boolean {
   return useSyncExternalStore(
     (watcher) => {

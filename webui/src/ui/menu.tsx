@@ -10,14 +10,14 @@ export interface MenuItem {
   name: string;
   icon?: ReactNode;
   keys?: string;
-  /** Why it cannot be done now; it stays in the menu and says so. */
+  /** Why the action is not possible now; the item stays in the menu and says so. */
   not?: string;
-  /** It destroys something. */
+  /** The action is destructive. */
   danger?: boolean;
   act?: () => void;
-  /** Where it leads within the web UI. */
+  /** Address within the web UI. */
   to?: string;
-  /** Where it leads outside of it. */
+  /** Address outside of the web UI. */
   href?: string;
   checked?: boolean;
 }
@@ -35,7 +35,7 @@ interface Opener extends Look {
   pressed?: boolean;
 }
 
-/** The `…` with what else can be done, or a button with a word that opens a menu; `face` is for the shell. */
+/** The `…` menu, or a labelled button that opens a menu; `face` is for the shell. */
 export function Menu({
   label,
   text,
@@ -48,7 +48,7 @@ export function Menu({
   tip,
   pressed,
   face,
-}: Opener & { /** A function is asked while the menu is open. */ items: MenuItems | (() => MenuItems); face?: ReactNode }) {
+}: Opener & { /** A function is called while the menu is open. */ items: MenuItems | (() => MenuItems); face?: ReactNode }) {
   const button = useRef<HTMLButtonElement>(null);
   const [open, setOpen] = useState(false);
   const opens = {
@@ -93,7 +93,7 @@ export function Menu({
   );
 }
 
-/** A button that opens a small panel; what is in it is there only while it is open. */
+/** A button that opens a small panel; its content is mounted only while it is open. */
 export function Popover({
   label,
   text,

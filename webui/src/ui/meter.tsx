@@ -19,7 +19,7 @@ export const Meter = ({ label, parts }: { label: string; parts: Part[] }) => (
   </span>
 );
 
-/** How far it is, 0 to 1; nothing where that is not known. */
+/** Progress from 0 to 1; draws nothing if unknown. */
 export function Progress({ value, state = "RUNNING", width }: { value: number | null | undefined; state?: string; width?: number }) {
   if (value === null || value === undefined) return null;
   const said = `${Math.round(value * 100)} %`;
@@ -40,7 +40,7 @@ export function Progress({ value, state = "RUNNING", width }: { value: number | 
   );
 }
 
-/** One bar a day, the last one is today. */
+/** One bar per day; the last one is today. */
 export function Bars({ values, title, labels }: { values: number[]; title: string; labels?: string[] }) {
   const most = Math.max(...values, 1e-9);
   return (

@@ -8,7 +8,10 @@ export { useActionsHere, usePlace } from "./place";
 
 const SHOWN = 3;
 
-/** The head of a page: its title in one line, state, tags; facts below, at most five; what can be done at the right, `.` for its menu. */
+/**
+ * The head of a page: title in one line, state, tags; below them at most five facts; actions at the right, with `.` for
+ * their menu.
+ */
 export function PageHead({
   title,
   id,
@@ -23,17 +26,17 @@ export function PageHead({
   id?: ReactNode;
   state?: string;
   tags?: string[];
-  /** Behind the tags: what edits them. */
+  /** After the tags: the button that edits them. */
   tagged?: ReactNode;
   facts?: ReactNode[];
   actions?: ReactNode;
-  /** Beside the title, small. */
+  /** Small text beside the title. */
   beside?: ReactNode;
 }) {
   const told = facts.filter(Boolean);
   const acts = useRef<HTMLDivElement>(null);
   const openMenu = () => {
-    // A row in focus has a menu of its own.
+    // A row in focus has its own menu.
     if (!document.activeElement?.closest("tr[data-row]")) acts.current?.querySelector<HTMLElement>('[data-action="more"]')?.click();
   };
   useKey({ ".": openMenu });

@@ -1,4 +1,4 @@
-/** Where the reader is, told by the page to the shell: breadcrumbs, the tab's title, what can be done here. */
+/** Where the user is, passed from the page to the shell: breadcrumbs, tab title, available actions. */
 
 import { useEffect, useSyncExternalStore } from "react";
 
@@ -32,7 +32,7 @@ const actions = store<MenuItem[]>([]);
 const NAME = "Steadfast";
 const NONE: MenuItem[] = [];
 
-/** Every page calls it: the last crumb is where one is, `title` what the tab says if that is more. */
+/** Every page calls it: the last crumb is the current page; `title` is a longer text for the browser tab. */
 export function usePlace({ crumbs, title }: Place) {
   const said = JSON.stringify([crumbs, title]);
   useEffect(() => {
@@ -42,7 +42,7 @@ export function usePlace({ crumbs, title }: Place) {
   }, [said]);
 }
 
-/** What the palette offers for what is open; the same list as long as nothing changes. */
+/** Actions that the palette offers for the current page; pass the same array until they change. */
 export function useActionsHere(items: MenuItem[]) {
   useEffect(() => {
     actions.set(items);

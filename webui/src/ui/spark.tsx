@@ -1,6 +1,6 @@
 import { stateColour } from "./state";
 
-/** A curve as small as a word, in the colour of the state; it ends in a dot. */
+/** A curve as small as a word, in the colour of the state, with a dot at its end. */
 export function Spark({
   values,
   title,

@@ -1,4 +1,4 @@
-/** How it stands with something: always icon and word, colour is the third sign. */
+/** The state of an object: always an icon and a word, with colour as the third sign. */
 
 import {
   CircleArrowDown,
@@ -15,7 +15,7 @@ import type { ComponentType } from "react";
 
 import { stateName } from "../parts/format";
 
-/** Filled, with the cross above: the library's own draws one stroke of it below. */
+/** Filled, with the cross on top; the library's icon draws one stroke of it below. */
 const Stop = ({ className }: { className?: string }) => (
   <svg className={`lucide ${className}`} viewBox="0 0 24 24" fill="none" stroke="currentColor" strokeLinecap="round" aria-hidden="true">
     <path d="M8 2h8l6 6v8l-6 6H8l-6-6V8z" fill="currentColor" strokeLinejoin="round" />
@@ -38,7 +38,7 @@ const failed: Mark = { kind: "error", icon: Stop, look: "filled" };
 const starting: Mark = { kind: "queued", icon: CirclePlay, look: "dashed" };
 const gone: Mark = { kind: "off", icon: CircleMinus };
 
-/** One word for one thing: what holds slots is running on every page. */
+/** One word per state: whatever holds slots is `running` on every page. */
 const MARKS: Record<string, Mark> = {
   RUNNING: running,
   SCHEDULED: running,
@@ -68,7 +68,7 @@ const MARKS: Record<string, Mark> = {
 
 const markOf = (name: string): Mark => MARKS[name] ?? MARKS[name.split("_")[0]!] ?? off;
 
-/** The word that pages show for it. */
+/** The word that pages show for a state. */
 export const stateWord = (state: string) => (markOf(state).word ?? state.replaceAll("_", " ")).toLowerCase();
 
 export const stateColour = (state: string) => `var(--${markOf(stateName(state)).kind})`;
@@ -78,7 +78,7 @@ export function StateIcon({ state }: { state: string }) {
   return <Icon className={`s mark ${kind} ${look}`} />;
 }
 
-/** The text is the platform's word; the style sheet writes it as a word. */
+/** The text is the platform's state name; the style sheet changes its case. */
 export function State({ state, why, pill }: { state: string; why?: string; pill?: boolean }) {
   const name = stateName(state);
   const { kind, word } = markOf(name);

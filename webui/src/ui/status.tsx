@@ -1,4 +1,4 @@
-/** What a page shows while it waits, when there is nothing, and when it cannot show what it should. */
+/** What a page shows while it loads, when there is nothing, and when loading fails. */
 
 import type { ReactNode } from "react";
 
@@ -11,7 +11,7 @@ export type Shape = "rows" | "figures" | "chart" | "page";
 
 const WIDTHS = [150, 110, 190, 130, 160];
 
-/** The final shape, after a moment in which most answers have come. */
+/** A placeholder in the final shape. It appears after a moment, when most answers have already come. */
 export function Loading({ shape = "rows" }: { shape?: Shape }) {
   return (
     <div className="skeleton" role="status" aria-label="Loading">
@@ -84,7 +84,7 @@ export const Failure = ({ error, again }: { error: unknown; again?: () => unknow
   </div>
 );
 
-/** What to try. */
+/** What the user can try. */
 function advice(error: unknown): string {
   if (!(error instanceof ApiError)) return "The cluster cannot be reached. This page retries by itself; det master info shows more.";
   if (error.status === 403) return "Ask an administrator.";

@@ -1,4 +1,4 @@
-/** Parts of a page, each with an address; and views of a list. */
+/** Tabs of a page, each with its own address, and views of a list. */
 
 import type { ReactNode } from "react";
 import { NavLink, useLocation, useNavigate } from "react-router";
@@ -12,7 +12,7 @@ export interface Tab {
   count?: number | string;
 }
 
-/** The keys 1 to 9 lead to them. */
+/** The keys 1 to 9 select a tab. */
 export function Tabs({ base, tabs, label = "Parts" }: { base: string; tabs: Tab[]; label?: string }) {
   const navigate = useNavigate();
   const box = useCurrentInView<HTMLElement>(useLocation().pathname);
@@ -36,7 +36,7 @@ export interface View {
   icon?: ReactNode;
 }
 
-/** What a list is looked at as. */
+/** Switches between the views of a list. */
 export function Views({ name, value, views, onChange }: { name: string; value: string; views: View[]; onChange: (id: string) => void }) {
   const box = useCurrentInView<HTMLDivElement>(value);
   return (

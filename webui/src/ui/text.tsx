@@ -1,4 +1,4 @@
-/** Words in a line. */
+/** Inline text components. */
 
 import { Check, Copy, X } from "lucide-react";
 import { type ReactNode, useEffect, useState, useSyncExternalStore } from "react";
@@ -7,7 +7,7 @@ import { onTick } from "../parts/clock";
 import { ago, exact } from "../parts/format";
 import { IconButton } from "./button";
 
-/** One line, cut with an ellipsis where it is too long; shown whole on hover. */
+/** One line, cut with an ellipsis if it is too long; the whole text shows on hover. */
 export const Cut = ({ children, title, width }: { children: ReactNode; title?: string; width?: number }) => (
   <span
     className="cut"
@@ -29,7 +29,7 @@ function useCopied(): [boolean, (text: string) => void] {
   return [done, (text) => void navigator.clipboard?.writeText(text).then(() => setDone(true))];
 }
 
-/** A command, an id: copied by a press. */
+/** A command or an id that a click copies. */
 export function Copyable({ text }: { text: string }) {
   const [done, copy] = useCopied();
   return (
@@ -54,7 +54,7 @@ export const Tag = ({ children, kind = "" }: { children: ReactNode; kind?: "best
   </span>
 );
 
-/** What narrows a list down; pressed it opens as a form, the cross takes it away. */
+/** A filter of a list: a click opens it as a form, the cross removes it. */
 export const Chip = ({ children, onClick, onRemove }: { children: string; onClick?: () => void; onRemove?: () => void }) => (
   <span className="chip">
     {onClick ? (
@@ -74,7 +74,7 @@ export const Chip = ({ children, onClick, onRemove }: { children: string; onClic
   </span>
 );
 
-/** How long ago it was; it goes on counting by itself. */
+/** How long ago it was; updates by itself. */
 export const Time = ({ at }: { at: string | null | undefined }) => (at ? <Ago at={at} /> : null);
 
 function Ago({ at }: { at: string }) {
@@ -86,11 +86,11 @@ function Ago({ at }: { at: string }) {
   );
 }
 
-// White letters on each of them have more than 4.5:1.
+// White text on each of them has a contrast above 4.5:1.
 const GROUNDS = ["#0b6472", "#6a3fc0", "#8a4b12", "#b0305a", "#1f5fd0", "#17703f", "#56636a", "#82360f"];
 
-/** Who, in two letters; the whole name on hover. */
-export function Avatar({ name, small, plain }: { name: string; small?: boolean /** The name stands beside it. */; plain?: boolean }) {
+/** A user, in two letters; the whole name shows on hover. */
+export function Avatar({ name, small, plain }: { name: string; small?: boolean /** The name is already beside it. */; plain?: boolean }) {
   const words = name.split(/[\s._-]+/).filter(Boolean);
   const letters = words.length > 1 ? words[0]![0]! + words.at(-1)![0]! : name.slice(0, 2);
   const place = [...name].reduce((sum, letter) => (sum * 31 + letter.codePointAt(0)!) >>> 0, 7);
@@ -112,7 +112,7 @@ export const Swatch = ({ colour, label }: { colour: string; label?: string }) =>
   </i>
 );
 
-/** Keys as they are written on the keyboard, `G Q` one after the other. */
+/** Keys as labelled on the keyboard; `G Q` means one after the other. */
 export const Keys = ({ keys }: { keys: string }) => (
   <>
     {keys.split(" ").map((key) => (

@@ -1,4 +1,4 @@
-/** Axes of hyperparameters and metrics: where a value lies, from 0 to 1. */
+/** Axes of hyperparameters and metrics: map values to positions from 0 to 1. */
 
 import { tickText } from "../export";
 import type { Row } from "./rows";
@@ -6,10 +6,10 @@ import type { Ranged } from "./scales";
 
 export interface Axis {
   name: string;
-  /** Numbers, or what a value is one of. */
+  /** The kinds of a categorical axis; null for numbers. */
   kinds: string[] | null;
   log: boolean;
-  /** The scale in a word, as the configuration says. */
+  /** Name of the scale, from the configuration. */
   scale?: string;
   low: number;
   high: number;
@@ -19,8 +19,8 @@ export type Scaling = "" | "linear" | "log";
 const WIDE = 50;
 
 /**
- * `scaling` empty: as the configuration says (`ranged`), which also tells how far the axis goes; where it says nothing, logarithmic
- * where positive values span more than 50 times.
+ * With an empty `scaling`, the configuration decides (`ranged`), also about the range of the axis. If it says nothing,
+ * the axis is logarithmic when positive values span a factor of more than 50.
  */
 export function axisOf(name: string, rows: Row[], read: (row: Row) => unknown, scaling: Scaling = "", ranged?: Ranged): Axis {
   const values = rows.map(read).filter((value) => value !== undefined && value !== null);
@@ -40,13 +40,13 @@ export function axisOf(name: string, rows: Row[], read: (row: Row) => unknown, s
   return { name, kinds: null, log, scale, low: ends[0]!, high: ends[1]!, read };
 }
 
-/** Numbers that the configuration lists one by one, in their order. */
+/** Numbers that the configuration lists one by one, in its order. */
 function choices(name: string, values: unknown[], read: (row: Row) => unknown): Axis {
   const kinds = [...new Set(values as number[])].sort((a, b) => a - b).map((value) => JSON.stringify(value));
   return { name, kinds, log: false, scale: "choice", low: 0, high: kinds.length - 1, read };
 }
 
-/** A value as a number on the axis: itself, or its place among the kinds. */
+/** A value as a number on the axis: the number itself, or the index of its kind. */
 export function onAxis(axis: Axis, value: unknown): number | null {
   if (value === undefined || value === null) return null;
   if (axis.kinds) return axis.kinds.indexOf(JSON.stringify(value));
@@ -55,7 +55,7 @@ export function onAxis(axis: Axis, value: unknown): number | null {
 
 const map = (axis: Axis, value: number) => (axis.log ? Math.log(value) : value);
 
-/** 0 to 1 from one end of the axis to the other; 0.5 where both are the same. */
+/** Position on the axis, 0 to 1; 0.5 if both ends are equal. */
 export function share(axis: Axis, value: number): number {
   const [low, high] = [map(axis, axis.low), map(axis, axis.high)];
   return high > low ? (map(axis, value) - low) / (high - low) : 0.5;
@@ -66,7 +66,7 @@ export function placeOf(axis: Axis, row: Row): number | null {
   return value === null ? null : share(axis, value);
 }
 
-/** The value at a place: what `share` undoes. */
+/** The value at a position; the inverse of `share`. */
 export function valueAt(axis: Axis, place: number): number {
   const [low, high] = [map(axis, axis.low), map(axis, axis.high)];
   const found = low + place * (high - low);
@@ -75,7 +75,7 @@ export function valueAt(axis: Axis, place: number): number {
 
 const MOST = 5;
 const NEAR = 0.06;
-/** Powers of ten and both ends, where there is room for them. */
+/** Ticks at powers of ten, and at both ends if there is room. */
 function powers(axis: Axis): [number, string][] {
   const [from, to] = [Math.ceil(Math.log10(axis.low) - 1e-9), Math.floor(Math.log10(axis.high) + 1e-9)];
   const every = Math.max(1, Math.ceil((to - from + 1) / MOST));
@@ -92,7 +92,7 @@ function powers(axis: Axis): [number, string][] {
 const short = (value: number) =>
   value !== 0 && Math.abs(value) < 0.01 ? Number(value.toPrecision(2)).toExponential() : tickText(Number(value.toPrecision(3)));
 
-/** Round numbers, and both ends where there is room; of whole numbers only whole ones. */
+/** Ticks at round numbers, and at both ends if there is room; whole numbers only, if all values are whole. */
 function evenly(axis: Axis): [number, string][] {
   const span = axis.high - axis.low;
   if (axis.scale === "int" && span < 1e6) {
@@ -112,7 +112,7 @@ function evenly(axis: Axis): [number, string][] {
 }
 
 const ROOM = 0.11;
-/** The round number that is nearest: 1, 2, 2.5 or 5 times a power of ten. */
+/** The nearest round step: 1, 2, 2.5 or 5 times a power of ten. */
 function roundStep(wanted: number): number {
   const power = 10 ** Math.floor(Math.log10(wanted));
   return power * ([1, 2, 2.5, 5, 10].find((one) => one * power >= wanted * 0.999) ?? 10);
@@ -127,7 +127,7 @@ export function ticksOf(axis: Axis): [number, string][] {
   return axis.kinds.flatMap((kind, at): [number, string][] => (at % every ? [] : [[share(axis, at), kind.replace(/^"|"$/g, "")]]));
 }
 
-/** What is chosen on an axis, in values of that axis. */
+/** A range or kinds chosen on an axis, in the axis's values. */
 export interface Brush {
   name: string;
   from: number;

@@ -1,4 +1,4 @@
-/** A drawing with as many marks as there are trials, and one above it for the one that is lit. */
+/** A canvas for thousands of marks, with a second canvas above it for the highlighted one. */
 
 import { type PointerEvent, useCallback, useEffect, useRef } from "react";
 
@@ -22,9 +22,9 @@ export interface CanvasProps {
   name: string;
   height: number;
   draw: (frame: Frame) => void;
-  /** Drawn above the rest, again whenever another trial is lit or this is another function. */
+  /** Draws above the rest; runs whenever another trial is highlighted or the function changes. */
   above?: (frame: Frame, lit: number | null) => void;
-  /** Whether the rest is faint beside a trial that is lit. */
+  /** Whether the rest fades while a trial is highlighted. */
   faint?: (lit: number | null) => boolean;
   onMove?: (where: Where) => void;
   onLeave?: () => void;
@@ -40,7 +40,8 @@ export function Canvas({ name, height, draw, above, faint, onMove, onLeave, onDo
   const now = useRef({ draw, above, faint, cursor, width: 0, seen: false });
   Object.assign(now.current, { draw, above, faint, cursor });
 
-  // What is lit changes with every move of the pointer: it is drawn without asking React or the layout, and where it can be seen.
+  // The highlight changes with every pointer move, so it is drawn without React and without a layout, and only if the
+  // canvas is visible.
   const shine = useCallback(() => {
     const { above, faint, cursor, width, seen } = now.current;
     if (!seen) return;
@@ -71,7 +72,7 @@ export function Canvas({ name, height, draw, above, faint, onMove, onLeave, onDo
     return () => stops.forEach((stop) => stop());
   }, [height, shine]);
   useEffect(() => paint(below.current!, now.current.width, height, draw), [height, draw]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `shine` reads them of `now`
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `shine` reads these from `now`
   useEffect(shine, [shine, above, faint, cursor]);
 
   const where = (act?: (where: Where) => void) => (event: PointerEvent) => {
@@ -104,14 +105,14 @@ function paint(element: HTMLCanvasElement, width: number, height: number, draw?:
   const ratio = devicePixelRatio;
   const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
   const ctx = element.getContext("2d")!;
-  // To set its size, even to what it is, costs a canvas its memory and the page its layout.
+  // Setting a canvas's size, even to the same value, reallocates its memory and forces a layout.
   if (element.width === wide && element.height === high) ctx.reset();
   else [element.width, element.height] = [wide, high];
   ctx.scale(ratio, ratio);
   if (width) draw?.({ ctx, width, height });
 }
 
-/** Completed: a disk. Stopped by the search: a ring. Failed: a cross. */
+/** A disk for a completed trial, a ring for one that the search stopped, a cross for a failed one. */
 export function mark(ctx: CanvasRenderingContext2D, x: number, y: number, size: number, tint: string, ending: string) {
   ctx.beginPath();
   ctx.strokeStyle = ctx.fillStyle = tint;

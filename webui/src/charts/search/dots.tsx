@@ -22,7 +22,7 @@ export interface DotsProps {
   onOpen: (row: Row) => void;
   height?: number;
   small?: boolean;
-  /** Drawn below the dots: given places from 0 to 1, where they are on the canvas. */
+  /** Draws below the dots; `at` maps positions from 0 to 1 to the canvas. */
   ground?: (frame: Frame, at: (x: number, y: number) => [number, number]) => void;
 }
 

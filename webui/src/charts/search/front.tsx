@@ -1,4 +1,4 @@
-/** Two metrics at once: the trials that none other beats in both. */
+/** Two metrics at once, with the trials that no other trial beats in both. */
 
 import { useCallback, useMemo } from "react";
 

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { importance } from "./importance";
 
 const N = 400;
-/** Halton's sequence: points that fill the cube evenly. */
+/** Halton sequence: points that fill the cube evenly. */
 const halton = (at: number, base: number) => {
   let [found, part] = [0, 1 / base];
   for (let left = at; left > 0; left = Math.floor(left / base), part /= base) found += part * (left % base);
@@ -12,25 +12,25 @@ const halton = (at: number, base: number) => {
 const points = Array.from({ length: N }, (_, at) => [halton(at + 1, 2), halton(at + 1, 3), halton(at + 1, 5)]);
 const of = (f: (x: number[]) => number) => importance(points, points.map(f));
 
-test("what alone decides explains everything", () => {
+test("a column that alone decides the metric explains everything", () => {
   const [first, second, third] = of((x) => x[0]! ** 2);
   expect(first).toBeGreaterThan(0.95);
   expect(second! + third!).toBeLessThan(0.05);
 });
 
-test("of a sum of two, each explains its variance: 4 to 1", () => {
+test("in a weighted sum, each column explains its own variance: 4 to 1", () => {
   const [first, second, third] = of((x) => 2 * x[0]! + x[1]!);
   expect(first).toBeCloseTo(0.8, 1);
   expect(second).toBeCloseTo(0.2, 1);
   expect(third).toBeLessThan(0.03);
 });
 
-test("what only acts together explains little alone", () => {
+test("columns that act only together explain little alone", () => {
   const [first, second] = of((x) => (x[0]! < 0.5 === x[1]! < 0.5 ? 1 : 0));
   expect(first! + second!).toBeLessThan(0.4);
 });
 
-test("a constant metric, no trial and no column explain nothing", () => {
+test("a constant metric, no trials and no columns explain nothing", () => {
   expect(of(() => 3)).toEqual([0, 0, 0]);
   expect(importance([], [])).toEqual([]);
   expect(importance([[], []], [1, 2])).toEqual([]);

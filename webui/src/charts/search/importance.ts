@@ -1,9 +1,10 @@
 /**
- * How much of a metric's variance each hyperparameter explains by itself: functional analysis of variance over a random forest
- * (F. Hutter, H. Hoos, K. Leyton-Brown, "An Efficient Approach for Assessing Hyperparameter Importance", ICML 2014).
+ * How much of a metric's variance each hyperparameter explains by itself: functional analysis of variance over a random
+ * forest (F. Hutter, H. Hoos, K. Leyton-Brown, "An Efficient Approach for Assessing Hyperparameter Importance", ICML
+ * 2014).
  *
- * A tree is constant on boxes, so the mean over all other hyperparameters can be summed up exactly. Its variance, divided by
- * the tree's own, is the share; of all trees the mean.
+ * A tree is constant on boxes, so the mean over all other hyperparameters can be computed exactly. Its variance divided
+ * by the tree's total variance is the hyperparameter's share; the result is the mean over all trees.
  */
 
 interface Box {
@@ -15,10 +16,13 @@ interface Box {
 const TREES = 32;
 const LEAF = 3;
 const DEPTH = 40;
-/** Of one tree: more make it slower, not truer. */
+/** Points per tree: more points make it slower, not more accurate. */
 const POINTS = 400;
 
-/** `points`: one row per trial, every entry in [0, 1]; `values`: their metric. A share, 0 to 1, for each column. */
+/**
+ * `points`: one row per trial, every entry in [0, 1]; `values`: the trials' metric. Returns a share from 0 to 1 for
+ * each column.
+ */
 export function importance(points: number[][], values: number[], seed = 1): number[] {
   const columns = points[0]?.length ?? 0;
   const draw = generator(seed);
@@ -34,7 +38,7 @@ export function importance(points: number[][], values: number[], seed = 1): numb
   return sums.map((sum) => (counted ? sum / counted : 0));
 }
 
-/** Mulberry32 (T. Ettinger): the same forest for the same trials. */
+/** Mulberry32 (T. Ettinger): a seeded generator, so that the same trials give the same forest. */
 function generator(seed: number): () => number {
   let state = seed;
   return () => {
@@ -67,7 +71,7 @@ function grow(points: number[][], values: number[], sample: number[], draw: () =
 
 const mean = (values: number[], sample: number[]) => sample.reduce((sum, one) => sum + values[one]!, 0) / sample.length;
 
-/** The cut that leaves the least variance, among some columns at random; null where nothing is to be gained. */
+/** The split that leaves the least variance, among some randomly chosen columns; null if no split reduces it. */
 function bestSplit(points: number[][], values: number[], sample: number[], draw: () => number) {
   const total = sample.reduce((sum, one) => sum + values[one]!, 0);
   let best: { column: number; at: number } | null = null;
@@ -87,7 +91,7 @@ function bestSplit(points: number[][], values: number[], sample: number[], draw:
   return best;
 }
 
-/** Five sixths of the columns, at least one. */
+/** A random five sixths of the columns, at least one. */
 function some(columns: number, draw: () => number): number[] {
   const all = Array.from({ length: columns }, (_, at) => at);
   const out = Math.floor(columns / 6) || (columns > 2 ? 1 : 0);
@@ -95,7 +99,9 @@ function some(columns: number, draw: () => number): number[] {
   return all;
 }
 
-/** Of one tree: variance of each column's own mean, as a share of all; null for a tree without variance. */
+/**
+ * For one tree: the variance of each column's marginal mean as a share of the total; null if the tree has no variance.
+ */
 function explained(boxes: Box[], columns: number): number[] | null {
   const volumes = boxes.map(({ low, high }) => low.reduce((product, end, at) => product * (high[at]! - end), 1));
   const middle = boxes.reduce((sum, box, at) => sum + volumes[at]! * box.value, 0);
@@ -105,7 +111,7 @@ function explained(boxes: Box[], columns: number): number[] | null {
 }
 
 function alone(boxes: Box[], volumes: number[], column: number, middle: number): number {
-  // From box to box along the column: what each adds to the mean begins and ends with it.
+  // A sweep along the column: each box adds to the mean from its lower to its upper bound.
   const steps = boxes.flatMap((box, at) => {
     const width = box.high[column]! - box.low[column]!;
     const part = width > 0 ? (volumes[at]! / width) * (box.value - middle) : 0;

@@ -1,4 +1,4 @@
-/** Which trials are compared by what: the metric, where it was reported, how many trials, which scale. */
+/** How trials are compared: by which metric, reported when, for how many trials, on which scale. */
 
 import { type ReactNode, useMemo } from "react";
 
@@ -30,12 +30,16 @@ export function useJudge(one: Experiment): Judge & { scaling: Scaling; top: numb
   };
 }
 
-/** The value of each trial: what it says itself of the searcher's metric, otherwise its series in one bucket. */
+/**
+ * The value of each trial: the trial's own figure for the searcher's metric, otherwise its series reduced to one
+ * bucket.
+ */
 export function useValues(trials: Trial[], judge: Judge & { isDefault: boolean }, topics: string[]): Map<number, number | null> {
   const part = { trials: judge.isDefault ? [] : trials.map((one) => one.id), group: judge.group, x: "batches", width: 1 };
   const around = judge.batches === null ? {} : { from: judge.batches - judge.margin, to: judge.batches + judge.margin };
   const found = useSeries({ ...part, ...around }, judge.name, topics);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `judge` is made anew with every drawing, and its values are not
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `judge` is a new object with every render, its values are
+  // not
   return useMemo(
     () =>
       judge.isDefault

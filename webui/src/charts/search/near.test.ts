@@ -14,12 +14,12 @@ test("the nearest of several spots within reach", () => {
   expect(at(80, 150)).toBe(-1);
 });
 
-test("what has no place on an axis is nowhere", () => {
+test("a value without a position on the axis is never found", () => {
   expect(nearestSpot(of(NaN, 0), of(0, NaN), [0, 100], [100, 0], 0, 100, 50)).toBe(-1);
 });
 
-test("the nearest line between the two axes that the pointer is between", () => {
-  // Rising, falling, and one that is lost on the second axis.
+test("the nearest line between the two axes around the pointer", () => {
+  // One line rises, one falls, and one has no value on the second axis.
   const columns = [of(0, 1, 0.5), of(1, 0, NaN), of(1, 0, 0.5)];
   const at = (x: number, y: number, skip: (at: number) => boolean = all) => nearestLine(columns, [0, 100, 200], [100, 0], x, y, 8, skip);
   expect(at(25, 90)).toBe(0);

@@ -1,16 +1,16 @@
-/** Which of thousands of trials the pointer is at. */
+/** Finds which of thousands of trials the pointer is at. */
 
 import { type Axis, placeOf } from "./axes";
 import type { Row } from "./rows";
 
-/** Where rows lie on each axis, from 0 to 1; NaN where a row has no value there. */
+/** Positions of the rows on each axis, 0 to 1; NaN if a row has no value there. */
 export const placesOn = (axes: Axis[], rows: Row[]): Float64Array[] =>
   axes.map((axis) => Float64Array.from(rows, (row) => placeOf(axis, row) ?? NaN));
 
-/** Where places 0 and 1 are in a drawing, in pixels. */
+/** The pixels of positions 0 and 1 in a drawing. */
 export type Ends = [number, number];
 
-/** The spot nearest to a point, less than `reach` pixels away; -1 when there is none. */
+/** Index of the spot nearest to a point and less than `reach` pixels away; -1 if there is none. */
 export function nearestSpot(
   xs: Float64Array,
   ys: Float64Array,
@@ -31,9 +31,10 @@ export function nearestSpot(
 }
 
 /**
- * The line over parallel axes nearest to a point, measured up and down, less than `reach` pixels away; -1 when there is none.
+ * Index of the line over parallel axes that is vertically nearest to a point and less than `reach` pixels away; -1 if
+ * there is none.
  *
- * `columns` are the places on each axis, `across` says where the axes stand, and lines that `skip` are left out.
+ * `columns` holds the positions on each axis and `across` the x of each axis; lines in `skip` are ignored.
  */
 export function nearestLine(
   columns: Float64Array[],
@@ -57,7 +58,7 @@ export function nearestLine(
   return best;
 }
 
-/** How far up a line is, as a share of its way, where it is that far across: the curve that is drawn between two axes. */
+/** The curve between two axes: how far the line has risen, 0 to 1, at a horizontal position from 0 to 1. */
 export function eased(across: number): number {
   let [low, high] = [0, 1];
   for (let step = 0; step < 16; step++) {

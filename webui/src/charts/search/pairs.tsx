@@ -1,4 +1,7 @@
-/** Two hyperparameters against each other, coloured by the metric or its rank; and how it may run between the trials. */
+/**
+ * Two hyperparameters against each other, coloured by the metric or its rank, with an interpolated surface between the
+ * trials.
+ */
 
 import { useCallback, useMemo } from "react";
 
@@ -17,7 +20,7 @@ interface Props {
   rows: Row[];
   axes: Axis[];
   pair: [string, string];
-  /** What lies below the points: how the metric runs between them, or the mean of each cell. */
+  /** What is drawn below the points: the interpolated surface, or the mean of each cell. */
   ground: "" | "contour" | "cells";
   tint: (row: Row) => number;
   onPair: (pair: [string, string]) => void;
@@ -101,9 +104,9 @@ export function Pairs({ rows, axes, pair, ground: kind, tint, onPair, onOpen }: 
 interface Grid {
   across: number;
   up: number;
-  /** From the lower left, row by row; null where there is no trial. */
+  /** From the lower left, row by row; null for a cell without trials. */
   shares: (number | null)[];
-  /** What is added to a cell, in pixels: less than 0 leaves a gap. */
+  /** Added to the size of a cell, in pixels; a negative value leaves a gap. */
   edge: number;
   whole: boolean;
 }
@@ -111,7 +114,7 @@ interface Grid {
 const MOST_CELLS = 8;
 const cellsOf = (axis: Axis) => Math.min(MOST_CELLS, axis.kinds?.length ?? MOST_CELLS);
 
-/** The mean of the trials in each cell: of each pair of kinds, or of an eighth of each axis. */
+/** The mean of the trials in each cell. A cell is a pair of kinds, or an eighth of each axis. */
 export function means(rows: Row[], x: Axis, y: Axis, tint: (row: Row) => number): Grid {
   const [across, up] = [cellsOf(x), cellsOf(y)];
   const sums = Array.from({ length: across * up }, () => ({ sum: 0, count: 0 }));
@@ -126,7 +129,7 @@ export function means(rows: Row[], x: Axis, y: Axis, tint: (row: Row) => number)
   return { across, up, shares: sums.map(({ sum, count }) => (count ? sum / count : null)), edge: -2, whole: false };
 }
 
-/** Between the trials the mean of all, each weighted by the inverse fourth power of its distance (D. Shepard, 1968). */
+/** Between trials, the mean of all trials weighted by the inverse fourth power of their distance (D. Shepard, 1968). */
 function surface(rows: Row[], x: Axis, y: Axis, tint: (row: Row) => number): number[] {
   const step = Math.ceil(rows.length / NEIGHBOURS);
   const known = rows

@@ -1,4 +1,7 @@
-/** Each trial is a line over its hyperparameters and the metric; a brush on an axis chooses trials on the whole page. */
+/**
+ * Parallel coordinates: each trial is a line over its hyperparameters and the metric; a brush on an axis selects trials
+ * on the whole page.
+ */
 
 import { useCallback, useMemo, useState } from "react";
 
@@ -18,10 +21,10 @@ const NEAR = 22;
 const REACH = 8;
 
 interface Props {
-  /** Every trial, also those that the brushes leave out. */
+  /** All trials, including those that the brushes exclude. */
   rows: Row[];
   chosen: Row[];
-  /** In the order shown; the metric last. */
+  /** In display order; the metric is last. */
   axes: Axis[];
   brushes: Brush[];
   onBrush: (brushes: Brush[]) => void;
@@ -41,7 +44,7 @@ export function Parallel({ rows, chosen, axes, brushes, onBrush, onMove, tint, o
       const to = places(frame.width, axes.length);
       const stroke = (fits: boolean) => {
         frame.ctx.globalAlpha = fits ? (chosen.length > 300 ? 0.4 : 0.9) : rows.length > 300 ? 0.08 : 0.25;
-        // The best come last, above the others.
+        // The best come last, so that they are drawn above the others.
         for (let at = rows.length - 1; at >= 0; at--)
           if (inside.has(rows[at]!.trial.id) === fits)
             line(frame.ctx, columns, at, to, rows[at]!, fits ? ramp(tint(rows[at]!)) : css("--s-rest"), 1.4);
@@ -144,7 +147,7 @@ const places =
 
 const placeAt = (y: number) => Math.min(1, Math.max(0, 1 - (y - TOP) / (HEIGHT - TOP - BOTTOM)));
 
-/** What two heights on an axis choose; of kinds those that lie between. */
+/** The brush between two heights on an axis; on a categorical axis, the kinds between them. */
 function brushOf(axis: Axis, from: number, to: number): Brush {
   const ends = [placeAt(from), placeAt(to)].sort((a, b) => a - b);
   if (axis.kinds && axis.kinds.length < 2) return { name: axis.name, from: 0, to: 0 };
@@ -208,7 +211,7 @@ function drawAxis({ ctx, height }: Frame, axis: Axis, x: number, room: number, b
   ctx.globalAlpha = 1;
 }
 
-/** A name as far as there is room for it, with its end, which tells more than its middle. */
+/** Shortens a name to the available room but keeps its end, which says more than its middle. */
 function cut(ctx: CanvasRenderingContext2D, text: string, room: number): string {
   if (ctx.measureText(text).width <= room) return text;
   let kept = text.length - 1;

@@ -10,7 +10,7 @@ const points: [number, number][] = [
   [4, 1],
 ];
 
-test("nobody on the front is beaten in both values", () => {
+test("no point of the front is beaten in both values", () => {
   expect(paretoFront(points, [true, true])).toEqual([0, 1, 4]);
   expect(paretoFront(points, [false, true])).toEqual([4]);
   expect(paretoFront(points, [false, false])).toEqual([4, 3, 2, 0]);

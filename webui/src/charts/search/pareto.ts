@@ -1,6 +1,9 @@
-/** Which of many points none other beats in both of their values. */
+/** The Pareto front: the points that no other point beats in both values. */
 
-/** Places of those points, by their first value from good to poor; `smaller` tells of each value whether less is better. */
+/**
+ * Indices of these points, ordered by their first value from good to poor; `smaller` says for each value whether less
+ * is better.
+ */
 export function paretoFront(points: [number, number][], smaller: [boolean, boolean]): number[] {
   const sign = smaller.map((less) => (less ? 1 : -1)) as [number, number];
   const order = points.map((_, at) => at);

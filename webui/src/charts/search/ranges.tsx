@@ -1,4 +1,4 @@
-/** Axes by keyboard: which are shown, in which order, and between which values trials are chosen. */
+/** Keyboard access to the axes: which are shown, in which order, and which range of values selects trials. */
 
 import { ArrowLeft, ArrowRight } from "lucide-react";
 

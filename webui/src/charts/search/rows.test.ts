@@ -35,7 +35,7 @@ test("rows are trials with a value, best first, with nested names", () => {
   expect(toRows(trials, new Map([[1, null]]), new Map(), true)).toEqual([]);
 });
 
-test("rows look the same until something that is drawn changes", () => {
+test("rows look the same until something visible changes", () => {
   const again = toRows(
     trials.map((one) => ({ ...one, restarts: 7, hparams: { ...one.hparams } })),
     new Map([
@@ -52,7 +52,7 @@ test("rows look the same until something that is drawn changes", () => {
     expect(looksSame(rows, [{ ...again[0]!, ...change }, ...again.slice(1)])).toBe(false);
 });
 
-test("what never differs comes last", () => {
+test("hyperparameters that never differ come last", () => {
   const more = rows.map((row) => ({ ...row, hp: { same: 1, ...row.hp } }));
   expect(hyperparameters(more)).toEqual([
     { name: "lr", varies: true },
@@ -61,7 +61,7 @@ test("what never differs comes last", () => {
   ]);
 });
 
-test("a wide span is logarithmic unless told otherwise, and places can be undone", () => {
+test("a wide range is logarithmic unless set otherwise, and positions map back to values", () => {
   const lr = (row: Row) => row.hp.lr;
   const axis = axisOf("lr", rows, lr);
   expect(axis.log).toBe(true);
@@ -70,7 +70,7 @@ test("a wide span is logarithmic unless told otherwise, and places can be undone
   expect(valueAt(axis, 2 / 3)).toBeCloseTo(0.1, 12);
 });
 
-test("kinds stand side by side, and one alone in the middle", () => {
+test("kinds are spread evenly, and a single one is in the middle", () => {
   const axis = axisOf("net.kind", rows, (row) => row.hp["net.kind"]);
   expect(ticksOf(axis)).toEqual([
     [0, "a"],
@@ -85,7 +85,7 @@ test("kinds stand side by side, and one alone in the middle", () => {
   expect(placeOf(axis, { ...rows[0]!, hp: {} })).toBeNull();
 });
 
-test("brushes choose rows, and survive the address", () => {
+test("brushes select rows and survive the round trip through the address", () => {
   const axes = new Map([["lr", axisOf("lr", rows, (row) => row.hp.lr)]]);
   const brushes = [
     { name: "a~odd!name", from: 0, to: 1 },
@@ -99,7 +99,7 @@ test("brushes choose rows, and survive the address", () => {
   expect(readBrushes("nonsense!~!lr~x~2")).toEqual([]);
 });
 
-test("the best so far goes by time and direction", () => {
+test("the best so far depends on time and direction", () => {
   expect(bestSoFar(rows, true).map((row) => row.trial.id)).toEqual([1, 2]);
   expect(bestSoFar(rows, false).map((row) => row.trial.id)).toEqual([1]);
 });
@@ -108,7 +108,7 @@ test("equal values share their rank", () => {
   expect(Object.fromEntries(ranks(rows))).toEqual({ 2: 0, 1: 0.75, 3: 0.75 });
 });
 
-test("a histogram holds every value once", () => {
+test("a histogram counts every value once", () => {
   const values = Array.from({ length: 100 }, (_, at) => at);
   expect(histogram(values).reduce((sum, bin) => sum + bin.count, 0)).toBe(100);
   expect(histogram([2, 2])).toEqual([{ from: 2, to: 3, count: 2 }]);

@@ -1,4 +1,4 @@
-/** Trials as rows of a search: their hyperparameters, and what they came to. */
+/** Trials as rows of a search: their hyperparameters and their value. */
 
 import type { Trial } from "../../api/types";
 import { flat } from "../../parts/format";
@@ -10,7 +10,7 @@ export interface Row {
   trial: Trial;
   hp: Record<string, unknown>;
   value: number;
-  /** When it was reported, in seconds since 1970; NaN where that is not known. */
+  /** When the value was reported, in seconds since 1970; NaN if unknown. */
   at: number;
   ending: Ending;
 }
@@ -20,18 +20,18 @@ export interface Judge {
   group: string;
   name: string;
   smaller: boolean;
-  /** Only what was reported at about these batches. */
+  /** Only values reported at about this batch count; null for all. */
   batches: number | null;
   margin: number;
 }
 
-/** Values by trial, as the trials tell of the searcher's metric themselves. */
+/** The trial's own figure for the searcher's metric. */
 export const bestOf = (trial: Trial, metric: string): number | null => {
   const value = trial.bestValidation?.metrics.avgMetrics[metric];
   return typeof value === "number" ? value : null;
 };
 
-/** A series in one bucket gives the best of its range, or the last where batches are asked for. */
+/** The value of a series in one bucket: the best of its range, or the last one if a batch count is given. */
 export function valueIn(one: Series, judge: Judge): number | null {
   const [last, extreme] = [one.last.at(-1) ?? null, (judge.smaller ? one.min : one.max)?.at(-1)];
   return judge.batches === null ? (extreme ?? last) : last;
@@ -49,7 +49,7 @@ export function toRows(trials: Trial[], values: Map<number, number | null>, endi
   return found.sort((a, b) => (smaller ? a.value - b.value : b.value - a.value) || a.trial.id - b.trial.id);
 }
 
-/** Whether they look the same in every plot; what else of their trials has changed counts for tables only. */
+/** Whether the rows look the same in every plot; other changes of their trials matter to tables only. */
 export const looksSame = (some: Row[], others: Row[]) =>
   some.length === others.length &&
   some.every((one, at) => {
@@ -64,7 +64,7 @@ export const looksSame = (some: Row[], others: Row[]) =>
     );
   });
 
-/** Names of hyperparameters that differ between trials first, then those that are the same in all. */
+/** Names of hyperparameters; those that differ between trials come first. */
 export function hyperparameters(rows: Row[]): { name: string; varies: boolean }[] {
   const values = new Map<string, Set<string>>();
   for (const row of rows)
@@ -77,7 +77,7 @@ export function hyperparameters(rows: Row[]): { name: string; varies: boolean }[
   return named.sort((a, b) => Number(b.varies) - Number(a.varies));
 }
 
-/** The best value so far, in order of time: where it was reached, and by which trial. */
+/** The trials that improved on the best value so far, in order of time. */
 export function bestSoFar(rows: Row[], smaller: boolean): Row[] {
   const inTime = rows.filter((row) => Number.isFinite(row.at)).sort((a, b) => a.at - b.at || a.trial.id - b.trial.id);
   const found: Row[] = [];
@@ -88,7 +88,7 @@ export function bestSoFar(rows: Row[], smaller: boolean): Row[] {
   return found;
 }
 
-/** Place of each row among all, 0 the best to 1 the worst; equal values share the mean of their places. */
+/** Rank of each row, 0 for the best to 1 for the worst; equal values share the mean of their ranks. */
 export function ranks(rows: Row[]): Map<number, number> {
   const found = new Map<number, number>();
   for (let start = 0; start < rows.length; ) {
@@ -100,7 +100,7 @@ export function ranks(rows: Row[]): Map<number, number> {
   return found;
 }
 
-/** How many values fall into each of equal parts of their span. */
+/** Number of values in each of several equal parts of their range. */
 export function histogram(values: number[]): { from: number; to: number; count: number }[] {
   if (!values.length) return [];
   const [low, high] = values.reduce(([least, most], one) => [Math.min(least, one), Math.max(most, one)], [Infinity, -Infinity]);

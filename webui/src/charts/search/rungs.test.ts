@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 
 import { type Brackets, decisions } from "./rungs";
 
-test("the last decision of each trial counts, with its place", () => {
+test("the last decision about each trial counts, with its rank", () => {
   const brackets: Brackets = [
     [
       {

@@ -1,4 +1,4 @@
-/** The rungs of a halving search: who was promoted, who was stopped, and at which value. */
+/** The rungs of a halving search: which trials were promoted or stopped, and at which value. */
 
 import { useCallback, useMemo, useState } from "react";
 
@@ -37,7 +37,10 @@ export interface Decision {
 const WORDS = { promoted: "went on after", stopped: "stopped after", waits: "waits at", left: "failed after", top: "reached" };
 const ENDINGS: Record<Entry["verdict"], Ending> = { promoted: "", stopped: "stopped", waits: "", left: "failed", top: "" };
 
-/** What the search decided of each trial last: at the highest rung where it has a result. `unit` is that of the rungs' lengths. */
+/**
+ * The latest decision about each trial: the one at the highest rung where it has a result. `unit` is the unit of the
+ * rungs' lengths.
+ */
 export function decisions(brackets: Brackets, unit = ""): Map<number, Decision> {
   const found = new Map<number, Decision>();
   for (const bracket of brackets)
@@ -55,7 +58,7 @@ export function decisions(brackets: Brackets, unit = ""): Map<number, Decision> 
 
 const [ROW, LEFT, RIGHT, FOOT] = [54, 62, 12, 14];
 const [DOT, GAP] = [3.2, 7];
-/** Room for the dots of one rung above its line. */
+/** Height of the area for a rung's dots, above its line. */
 const HIGH = 36;
 
 interface Spot extends Entry {
@@ -104,7 +107,7 @@ export function Rungs({ brackets, ...shown }: Shown & { brackets: Brackets }) {
           <i className="needed" /> needed to go on
         </li>
       </ul>
-      {/* A table itself never becomes narrower than its words. */}
+      {/* A table never becomes narrower than its text. */}
       <div className="vh">
         <table>
           <caption>Rungs</caption>
@@ -121,7 +124,7 @@ export function Rungs({ brackets, ...shown }: Shown & { brackets: Brackets }) {
   );
 }
 
-/** A rung in words. */
+/** A rung as text. */
 export function told(rung: Rung): string {
   const count = (verdict: Entry["verdict"]) => rung.entries.filter((one) => one.verdict === verdict).length;
   const last = needed(rung);
@@ -130,7 +133,7 @@ export function told(rung: Rung): string {
   return `${number(rung.length)}: ${rung.count} results, ${count("promoted")} went on${to}, ${count("stopped")} stopped early${way}`;
 }
 
-/** The value that was just enough to go on; entries come the best first. */
+/** The worst value that was promoted; entries are sorted best first. */
 const needed = (rung: Rung): number | null => rung.entries.filter((one) => one.verdict === "promoted").at(-1)?.metric ?? null;
 
 const isOn = (one: Entry) => one.verdict === "promoted" || one.verdict === "top";
@@ -160,7 +163,7 @@ function Bracket({ rungs, metric, looks, chosen, onOpen }: Shown & { rungs: Rung
   const draw = useCallback(
     ({ ctx, width }: Frame) => {
       rungs.forEach((rung, at) => ground(ctx, rung, at * ROW, width, (value) => across(value, width)));
-      // The chosen ones lie above the others.
+      // Chosen trials are drawn above the others.
       const all = spots(width).sort((a, b) => Number(chosen.has(a.trialId)) - Number(chosen.has(b.trialId)));
       for (const one of all) dot(ctx, one, chosen.has(one.trialId) ? inked(looks.get(one.trialId)?.colour ?? "--accent") : null, DOT);
     },
@@ -233,7 +236,7 @@ function ground(ctx: CanvasRenderingContext2D, rung: Rung, top: number, width: n
   ctx.fillText(number(least, 3), Math.min(width - 22, Math.max(LEFT + 14, across(least))), line + 11);
 }
 
-/** Went on: a disk. Stopped or waits: a ring. Gave up: a cross. */
+/** A disk if promoted, a ring if stopped or waiting, a cross if it failed. */
 function dot(ctx: CanvasRenderingContext2D, one: Spot, tint: string | null, size: number) {
   ctx.beginPath();
   ctx.lineWidth = 1.3;

@@ -1,14 +1,14 @@
-/** Scales of hyperparameters, as the configuration says. */
+/** Scales of hyperparameters, from the configuration. */
 
 import type { Config } from "../../api/types";
 
 export interface Ranged {
   kind: "log" | "int" | "linear" | "choice";
-  /** Ends of what is searched; null for choices. */
+  /** The range of the search; null for categorical values. */
   span: [number, number] | null;
 }
 
-/** By name, `a.b` for `b` within `a`; what is constant has none. */
+/** By name, `a.b` for `b` within `a`; constants have none. */
 export function scalesOf(config: Config): Map<string, Ranged> {
   const found = new Map<string, Ranged>();
   collect(config.hyperparameters ?? {}, "", found);

@@ -2,9 +2,9 @@ import { expect, test } from "vitest";
 
 import { stacked } from "./stacks";
 
-test("what is at one place stands above the other", () => expect(stacked([14, 14.5, 40, 14], 7, 36)).toEqual([0, 7, 0, 14]));
+test("dots at the same position are stacked", () => expect(stacked([14, 14.5, 40, 14], 7, 36)).toEqual([0, 7, 0, 14]));
 
-test("two thousand dots keep to their room", () => {
+test("two thousand dots stay within their room", () => {
   const ys = stacked(
     Array.from({ length: 2000 }, (_, at) => (at * 37) % 300),
     7,

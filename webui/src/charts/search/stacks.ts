@@ -1,6 +1,6 @@
-/** Dots over a line, stacked where they would cover one another. */
+/** Dots along a line, stacked where they would overlap. */
 
-/** How far each lies above the line, in pixels: `gap` apart, closer where a stack would be higher than `room`. */
+/** Height of each dot above the line, in pixels: `gap` apart, or closer if a stack would exceed `room`. */
 export function stacked(xs: number[], gap: number, room: number): number[] {
   const counts = new Map<number, number>();
   const places = xs.map((x) => {

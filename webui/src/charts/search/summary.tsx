@@ -1,4 +1,4 @@
-/** What a search came to: the best so far, how the metric is spread, and which hyperparameters matter. */
+/** The result of a search: the best value so far, the distribution of the metric, and which hyperparameters matter. */
 
 import { useCallback, useEffect, useMemo, useState } from "react";
 
@@ -25,7 +25,7 @@ export function History({
   metric: Axis;
   height?: number;
   smaller: boolean;
-  /** Of the experiment, in seconds since 1970. */
+  /** Start of the experiment, in seconds since 1970. */
   start: number;
   tint: (row: Row) => string;
   onOpen: (row: Row) => void;
@@ -102,7 +102,7 @@ export function Distribution({ rows, name, height = 200 }: { rows: Row[]; name: 
 }
 
 const FEW = 20;
-/** Trials per hyperparameter below which a forest sees mostly chance. */
+/** Below this many trials per hyperparameter, a forest mostly fits noise. */
 const EACH = 5;
 
 export function Importances({
@@ -114,11 +114,11 @@ export function Importances({
   rows: Row[];
   axes: Axis[];
   shareOf: (row: Row) => number;
-  /** Is told the hyperparameters, the one that matters most first. */
+  /** Receives the hyperparameters, the most important first. */
   onRanked: (names: string[]) => void;
 }) {
   const [found, setFound] = useState<Found | null>(null);
-  // After the page was drawn: a forest takes a moment.
+  // Compute after the page is drawn, since growing a forest takes a moment.
   useEffect(() => {
     const timer = setTimeout(() => {
       const found = explain(rows, axes, shareOf);
@@ -168,5 +168,5 @@ function explain(rows: Row[], axes: Axis[], shareOf: (row: Row) => number): Foun
   return { trials: whole.length, shares: named.sort((a, b) => b.share - a.share) };
 }
 
-/** Kinds share the axis in equal parts. */
+/** Kinds divide the axis into equal parts. */
 const encode = (axis: Axis, place: number) => (axis.kinds ? (place * (axis.kinds.length - 1) + 0.5) / axis.kinds.length : place);

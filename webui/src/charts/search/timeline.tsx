@@ -1,4 +1,4 @@
-/** When each trial began and ended: a bar for each, in the colour of its state. */
+/** When each trial began and ended: one bar per trial, in the colour of its state. */
 
 import { useCallback, useMemo } from "react";
 
@@ -22,7 +22,7 @@ interface Bar {
   words: string;
 }
 
-/** `start`: of the experiment, in milliseconds since 1970. */
+/** `start`: start of the experiment, in milliseconds since 1970. */
 export function Timeline({
   trials,
   endings,

@@ -50,7 +50,7 @@ export function AgentDrawer({
 
 const amount = (value: number | undefined, unit: string) => (value === undefined ? null : `${little(value)} ${unit}`);
 
-/** What each process on it uses, as it was sampled last. */
+/** What each process on the agent used when it was last sampled. */
 function Processes({ agent, uses }: { agent: Agent; uses: Use[] }) {
   const found = uses.flatMap((use) => use.processes.filter((one) => one.agentId === agent.id).map((one) => ({ use, one })));
   if (!found.length) return null;
@@ -130,7 +130,7 @@ function SlotLine({
   );
 }
 
-/** The last day of a slot: where something ran. */
+/** What ran on a slot during the last day. */
 function PastStrip({ runs }: { runs: Run[] }) {
   const now = Date.now();
   const place = (at: string | null) => Math.max(0, Math.min(100, 100 * (1 - (now - (at ? Date.parse(at) : now)) / DAY_MS)));

@@ -10,7 +10,7 @@ import { AgentDrawer } from "./agent";
 import { heatOf, type Holder, isBusy, type Load, loadOf, slotsOf, type Use } from "./facts";
 import { useSwitches } from "./switches";
 
-/** What a slot is at, in a word; colour is the second sign. */
+/** The state of a slot in a word, so that colour is not the only sign. */
 export const wordOf = (slot: Slot, holder: Holder | null) =>
   holder ? holder.name : isBusy(slot) ? "in use" : slot.draining ? "draining" : slot.enabled ? "free" : "disabled";
 
@@ -38,13 +38,13 @@ function Cells({ agent, of, lit, uses }: { agent: Agent; of: (slot: Slot) => Hol
 }
 
 const [CELL_PX, LEAST_PX, MOST_PX] = [33, 100, 280];
-/** As wide as the most slots of an agent need. */
+/** The number of slots of the largest agent, which sets the width. */
 const widest = (agents: Agent[]) =>
   Math.min(MOST_PX, Math.max(LEAST_PX, 20 + CELL_PX * Math.max(...agents.map((one) => slotsOf(one).length), 1)));
 
 const amount = (value: number | null, unit: string) => (value === null ? <span className="ink3">–</span> : `${little(value)} ${unit}`);
 
-/** One row per agent, a cell per slot; how high a cell is filled is how busy its GPU is. */
+/** One row per agent, one cell per slot; the fill of a cell is the utilization of its GPU. */
 export function Agents({ agents, of, lit, uses }: { agents: Agent[]; of: (slot: Slot) => Holder | null; lit: string | null; uses: Use[] }) {
   const { items } = useSwitches();
   const [open, setOpen] = useOpen();

@@ -4,7 +4,7 @@ import { Figure, Figures } from "../../ui/figures";
 import { Meter } from "../../ui/meter";
 import { isBusy, loadOf, type Pool, slotsOf, type Use } from "./facts";
 
-/** What is free, what works, what waits and what is broken. */
+/** What is free, working, waiting and broken. */
 export function Answer({ agents, pools, away, uses }: { agents: Agent[]; pools: Pool[]; away: number; uses: Use[] }) {
   const slots = agents.flatMap(slotsOf);
   const busy = slots.filter(isBusy).length;
@@ -50,7 +50,7 @@ export function Answer({ agents, pools, away, uses }: { agents: Agent[]; pools: 
   );
 }
 
-/** How busy that is which is held; nothing where workers sample nothing. */
+/** Utilization of the slots in use; nothing if workers do not sample it. */
 function AtWork({ agents, uses }: { agents: Agent[]; uses: Use[] }) {
   const loads = agents.map((one) => ({ id: one.id, ...loadOf(uses, one.id) }));
   const gpus = loads.filter((one) => one.gpu !== null);

@@ -6,7 +6,7 @@ import type { Away } from "./facts";
 
 const MOST_RUNS = 20;
 
-/** Agents that were lost, and what became of their trials. */
+/** Agents that were lost, and what happened to their trials. */
 export const AwayCard = ({ agents }: { agents: Away[] }) => (
   <Card title="Disconnected agents" count={agents.length}>
     <div className="stack" style={{ gap: 6 }}>

@@ -20,7 +20,7 @@ const tasks = {
   },
 };
 
-test("trials of one experiment are one holder, and the largest comes first", () => {
+test("the trials of one experiment are one holder, and the largest comes first", () => {
   const one = agent("c4", "c1", "c2", "c3", null);
   const { list, of } = holders([one], tasks);
   expect(list.map(({ id, slots, experiment }) => [id, slots, experiment])).toEqual([
@@ -31,12 +31,12 @@ test("trials of one experiment are one holder, and the largest comes first", () 
   expect(of(one.slots["4"]!)).toBeNull();
 });
 
-test("trials are called as their experiment", () => {
+test("trials are named after their experiment", () => {
   const { list } = holders([agent("c1")], tasks, new Map([[7, "vit sweep"]]));
   expect(list.map((one) => one.name)).toEqual(["vit sweep"]);
 });
 
-test("the load of an agent is that of all runs on it, and not known where nothing was sampled", () => {
+test("an agent's load covers all its runs, and is unknown if nothing was sampled", () => {
   const uses: Use[] = [
     {
       taskId: "7.1",

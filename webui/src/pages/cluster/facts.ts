@@ -1,4 +1,4 @@
-/** Agents, their slots and what is on them, as the pages of the cluster take them. */
+/** Agents, their slots and what runs on them, for the pages of the cluster. */
 
 import { useEffect, useMemo } from "react";
 
@@ -40,7 +40,7 @@ interface Tasks {
   allocationIdToSummary: Record<string, { name: string; taskId: string; resources: { containerId: string }[] }>;
 }
 
-/** What holds slots: an experiment, or a task of another kind. */
+/** What holds slots: an experiment, or another kind of task. */
 export interface Holder {
   id: string;
   name: string;
@@ -49,7 +49,7 @@ export interface Holder {
   colour: string;
 }
 
-/** What a run uses of its hosts, as it was sampled last. */
+/** What a run used on its hosts when it was last sampled. */
 export interface Use {
   taskId: string;
   experimentId: number;
@@ -59,11 +59,11 @@ export interface Use {
   processes: { name: string; agentId: string | null; cpuCores?: number; memoryGb?: number; gpuMemoryGb?: number }[];
 }
 
-/** What all runs on an agent use together; null where nothing was sampled. */
+/** What all runs on an agent use together; null if nothing was sampled. */
 export interface Load {
   cpuCores: number | null;
   memoryGb: number | null;
-  /** Mean of the GPUs that are held, in percent. */
+  /** Mean over the GPUs in use, in percent. */
   gpu: number | null;
   gpuMemoryGb: number | null;
 }
@@ -85,18 +85,18 @@ export function loadOf(uses: Use[], agent: string): Load {
   };
 }
 
-/** How busy the GPU of a slot is, 0 to 1; null where that is not sampled. */
+/** Utilization of a slot's GPU, 0 to 1; null if it is not sampled. */
 export function heatOf(uses: Use[], agent: string, slot: string): number | null {
   const found = uses.flatMap((one) => one.gpus).find((one) => one.agentId === agent && one.slotId === slot);
   return found?.percent === undefined ? null : found.percent / 100;
 }
 
-/** Of a task of a trial; a task of another kind has none. */
+/** The experiment of a trial's task; null for other tasks. */
 const experimentOf = (taskId: string) => (/^\d+\./.test(taskId) ? Number(taskId.split(".")[0]) : null);
 const COLOURS = 12;
 const REST_MS = 5000;
 
-/** Who holds each slot; colours go by the number of slots, so that the largest keep theirs. */
+/** Which holder has each slot. Colours are assigned by number of slots, so that the largest holders keep theirs. */
 export function holders(
   agents: Agent[],
   tasks: Tasks | undefined,
@@ -125,7 +125,7 @@ export function holders(
 }
 
 const NO_USES: Use[] = [];
-/** Workers sample as often, and no event tells of it. */
+/** How often workers sample. No event announces a sample, so the page polls. */
 const SAMPLED_MS = 10_000;
 
 function useTick(every: number, go: () => unknown) {
@@ -150,7 +150,7 @@ export function useCluster() {
   return { agents, pools: pools.data?.resourcePools ?? [], away: away.data?.agents ?? [], held, uses };
 }
 
-/** The last day of each slot. */
+/** What ran on each slot during the last day. */
 export function usePast() {
   const strips = useData<{ slots: { agentId: string; slotId: string; runs: Run[] }[] }>("cluster/slots", ["cluster"], true, REST_MS);
   return useMemo(() => new Map(strips.data?.slots.map((one) => [`${one.agentId} ${one.slotId}`, one.runs])), [strips.data]);

@@ -4,7 +4,7 @@ import { Card } from "../../ui/card";
 import { Cut } from "../../ui/text";
 import type { Holder } from "./facts";
 
-/** Who holds slots; pointed at, its slots light up and the others fade. */
+/** The holders of slots; pointing at one highlights its slots and fades the others. */
 export function Holders({ list, lit, onLight }: { list: Holder[]; lit: string | null; onLight: (id: string | null) => void }) {
   return (
     <Card title="Running on the slots">

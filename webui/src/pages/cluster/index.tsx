@@ -17,7 +17,7 @@ import { Pools } from "./pools";
 import { Usage } from "./usage";
 import "./cluster.css";
 
-/** What is free, what works and for whom, what idles and what is broken. */
+/** What is free, what works and for whom, what is idle and what is broken. */
 export function Cluster() {
   usePlace({ crumbs: [{ name: "Agents" }] });
   const { agents, pools, away, held, uses } = useCluster();

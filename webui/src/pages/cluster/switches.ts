@@ -10,7 +10,7 @@ import type { MenuItems } from "../../ui/menu";
 import { failed, toast } from "../../ui/toast";
 import { isBusy, slotsOf } from "./facts";
 
-/** Whether something can be done with an agent or a slot, and how it is said. */
+/** Actions on agents and slots, with their availability and messages. */
 export function useSwitches() {
   const client = useQueryClient();
   const admin = useMe().data?.user.admin ?? false;

@@ -24,7 +24,7 @@ const day = (at: Date) => at.toLocaleDateString("en-GB", { day: "numeric", month
 
 const sum = (all: Used[]) => all.reduce((total, one) => total + one.slotHours, 0);
 
-/** Slot hours by day, in the colours of the largest users or labels. */
+/** Slot hours per day, in the colours of the largest users or labels. */
 export function Usage() {
   const [by, setBy] = useState<By>("user");
   const found = useData<{ usage: Used[] }>(`cluster/usage?days=${DAYS}`, []);

@@ -1,4 +1,4 @@
-/** Where things are compared: a few beside their list, more on the page. */
+/** How many can be compared beside their list; the page takes more. */
 
 export const MOST_BESIDE = 6;
 

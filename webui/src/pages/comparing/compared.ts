@@ -12,7 +12,7 @@ export interface Found {
   pending: boolean;
 }
 
-/** Experiments and trials that are compared, trials of one experiment together. */
+/** The experiments and trials to compare; trials of one experiment stay together. */
 export function useCompared(experiments: number[], trials: number[], each: number): Found {
   const best = (id: number) => `experiments/${id}/trials?sortBy=SORT_BY_BEST_VALIDATION_METRIC&lean=true&limit=${each}`;
   const asked = useQueries({ queries: trials.map((id) => question<{ trial: Trial }>(`trials/${id}`)) });

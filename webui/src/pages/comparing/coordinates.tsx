@@ -16,7 +16,10 @@ interface Compared {
   trials: Trial[];
 }
 
-/** Over experiments of different configurations: an axis for the experiment, one for each hyperparameter of any, and the metric. */
+/**
+ * Parallel coordinates across different configurations: one axis for the experiment, one for each hyperparameter of any
+ * of them, and the metric.
+ */
 export function Coordinates({ experiments, trials }: Compared) {
   const { params, set } = useLink();
   const navigate = useNavigate();

@@ -13,7 +13,7 @@ import { Card } from "../../ui/card";
 import { State } from "../../ui/state";
 import { Time } from "../../ui/text";
 
-/** A column for each trial, a row for each field: what differs, and all where that is asked for. */
+/** A column per trial and a row per field: the fields that differ, or with `all` every field. */
 export function Details({ trials, rows, looks, all = false }: { trials: Trial[]; rows: Difference[]; looks: Looks; all?: boolean }) {
   const { params, set } = useLink();
   const only = (params.get("d") ?? (all ? "" : "1")) !== "0" && (!all || params.get("d") === "1");
@@ -75,7 +75,7 @@ const Plain = ({ name, of, cell }: { name: string; of: Trial[]; cell: (trial: Tr
 const words = (value: unknown): string =>
   typeof value === "number" ? number(value, 6) : typeof value === "string" ? value : value === undefined ? "" : JSON.stringify(value);
 
-/** Values other than the first have a ground of their own. */
+/** Values that differ from the first have a background of their own. */
 const Line = ({ row }: { row: Difference }) => (
   <tr className={row.differs ? "differs" : undefined}>
     <th scope="row" title={row.name}>

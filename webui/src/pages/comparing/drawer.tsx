@@ -1,4 +1,6 @@
-/** A few experiments or trials side by side, without leaving their list: their values, the curve, and where they differ. */
+/**
+ * A few experiments or trials side by side, without leaving their list: their values, the curve, and where they differ.
+ */
 
 import { Maximize2 } from "lucide-react";
 import { useMemo } from "react";
@@ -22,7 +24,7 @@ import { Details } from "./details";
 
 const HEIGHT_PX = 220;
 
-/** Of an experiment its best trial is shown. */
+/** For an experiment, its best trial is shown. */
 export function CompareDrawer({
   experiments = NONE,
   trials = NONE,
@@ -69,7 +71,7 @@ function Beside({ experiments, trials }: { experiments: Experiment[]; trials: Tr
   const smaller = first ? isSmaller(first) : true;
   const all = trials.map((trial) => listed(trial, above.get(trial.experimentId), false)).sort(bestFirst(smaller));
   const key = JSON.stringify(all);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the same for as long as they say the same
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the result depends on the serialized content alone
   const looks = useMemo(
     () =>
       looksOf(all, {
@@ -108,7 +110,7 @@ function Beside({ experiments, trials }: { experiments: Experiment[]; trials: Tr
   );
 }
 
-/** The answer: who is best, and by how much the others are behind. */
+/** Which trial is best, and how far behind the others are. */
 function Values({ trials, above, looks }: { trials: Trial[]; above: Map<number, Experiment>; looks: Looks }) {
   return (
     <ul className="listed" aria-label="Values, best first">

@@ -20,7 +20,7 @@ import { type Found, search } from ".";
 const HOUR_MS = 3_600_000;
 const REST_MS = 1000;
 const MOST = 10;
-/** Causes that are told at once: what runs shall be in sight below them. */
+/** Number of causes shown at first, so that the running experiments below stay in view. */
 const SHOWN = 3;
 const NAMED = 6;
 const SEEN = "failures seen";
@@ -29,22 +29,22 @@ const TELLING = /error|exception|critical|fatal|killed|out of memory/i;
 interface Cause {
   rankId: number | null;
   agentId: string | null;
-  /** What was wrong, in plain words; empty where that is not known. */
+  /** The problem in plain words; empty if unknown. */
   words: string;
   said: { log: string };
   ranks: unknown[];
 }
 
-/** Whether its words say more than the line itself does. */
+/** Whether these words say more than the log line itself. */
 const isSaid = ({ words, said }: Cause) => words !== "" && !said.log.includes(words);
 
-/** Experiments that failed at the same line, the last one first. */
+/** Experiments that failed at the same line, the most recent first. */
 interface Group {
   all: Experiment[];
   told?: Told;
 }
 
-/** One group for each line; those of which nothing is known yet stand alone. */
+/** One group per failure line; experiments whose cause is not known yet are groups of their own. */
 function together(failed: Experiment[], told: (Told | null | undefined)[]): Group[] {
   const groups = new Map<string, Group>();
   failed.forEach((one, at) => {
@@ -55,7 +55,7 @@ function together(failed: Experiment[], told: (Told | null | undefined)[]): Grou
   return [...groups.values()];
 }
 
-/** What failed in the last day, each cause once, with the line that says why. */
+/** The failures of the last day: each cause once, with the log line that explains it. */
 export function Failures({ own }: { own: Node[] }) {
   const since = new Date(Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 24 * HOUR_MS).toISOString();
   const [seen, setSeen] = useState(() => Number(localStorage.getItem(SEEN) ?? 0));
@@ -131,7 +131,10 @@ interface Told {
   many: number;
 }
 
-/** Who failed first, as the gateway tells it; from a gateway that does not, the last line that speaks of an error. */
+/**
+ * Asks the gateway who failed first; an older gateway cannot say, so the fallback is the last log line that mentions an
+ * error.
+ */
 async function explain(id: number): Promise<Told | null> {
   const { trials, pagination } = await get<{ trials: Trial[]; pagination: { total: number } }>(
     `experiments/${id}/trials?states=STATE_ERROR&limit=1`,
@@ -201,7 +204,7 @@ function Failed({ group, menu }: { group: Group; menu: React.ReactNode }) {
   );
 }
 
-/** The others that failed at the same line. */
+/** The other experiments that failed at the same line. */
 function Same({ all }: { all: Experiment[] }) {
   const more = all.length - NAMED;
   return (

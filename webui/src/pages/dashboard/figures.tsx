@@ -26,7 +26,7 @@ interface Pool {
 
 const today = (back: number) => new Date(Date.now() - back * DAY_MS).toISOString().slice(0, 10);
 
-/** Hours of the last days, the last one is today. */
+/** Hours of each of the last days; the last entry is today. */
 export function byDay(usage: Used[], days: number, fits: (one: Used) => boolean): number[] {
   return Array.from({ length: days }, (_, at) => today(days - 1 - at)).map((day) =>
     usage.filter((one) => one.day === day && fits(one)).reduce((sum, one) => sum + one.slotHours, 0),
@@ -35,7 +35,7 @@ export function byDay(usage: Used[], days: number, fits: (one: Used) => boolean)
 
 const plural = (many: number, one: string, more = `${one}s`) => (many === 1 ? one : more);
 
-/** Names as far as they fit, with their slots, which always do. */
+/** As many names as fit, with their slot counts, which always fit. */
 const Holders = ({ jobs, rest }: { jobs: Job[]; rest: number }) => (
   <span className="job-names">
     {jobs.map((one, at) => (

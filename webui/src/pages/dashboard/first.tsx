@@ -1,4 +1,4 @@
-/** What to do on a cluster on which nothing has run yet. */
+/** First steps on a cluster on which nothing has run yet. */
 
 import { FlaskConical } from "lucide-react";
 

@@ -108,7 +108,7 @@ export function Dashboard() {
   );
 }
 
-/** What is left of it, or what it took. */
+/** The time left, or the time it took. */
 function time({ experiment: one }: Row) {
   const state = stateName(one.state);
   if (isOver(one.state)) return `ran ${duration(one.duration)}`;

@@ -11,7 +11,7 @@ const AWAY_MS = 30 * 60_000;
 const DAY_MS = 24 * 3_600_000;
 const REST_MS = 5000;
 
-/** When this browser last looked, before it was away for a while; a day ago, where it never did. */
+/** The user's last visit in this browser, before the latest longer absence; a day ago for a first visit. */
 function lastVisit(): Date {
   const now = Date.now();
   const { from = now - DAY_MS, seen = now } = JSON.parse(localStorage.getItem(KEY) ?? "{}");
@@ -20,7 +20,7 @@ function lastVisit(): Date {
   return new Date(since);
 }
 
-/** What came to its end, and what failed, since one was here. */
+/** What ended and what failed since the last visit. */
 export function Since({ user }: { user: string }) {
   const [since] = useState(lastVisit);
   useEffect(() => {

@@ -1,4 +1,7 @@
-/** What can be done with an experiment: one thing first, one beside it, the rest in a menu that says why not. */
+/**
+ * Actions on an experiment: a primary one, a secondary one, and the rest in a menu that says why an action is
+ * unavailable.
+ */
 
 import { useQueryClient } from "@tanstack/react-query";
 import {
@@ -36,7 +39,7 @@ import { MoveTo } from "./move";
 type Open = "" | "fork" | "search" | "continue" | "move";
 
 export function useActs(one: Experiment, trials: Trial[], cause: string | null) {
-  // A list's menu leads here to fork.
+  // The menu of a list links here to open the fork dialog.
   const [open, setOpen] = useState<Open>(() => (new URLSearchParams(location.search).has("fork") ? "fork" : ""));
   const navigate = useNavigate();
   const change = useChange();
@@ -78,7 +81,7 @@ export function useActs(one: Experiment, trials: Trial[], cause: string | null) 
   ];
   const offered = items.filter((item): item is MenuItem => item !== null && !item.not && item.name !== "Fork");
   const named = JSON.stringify([one.id, one.state, one.archived, one.numTrials, trials.length]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the same as long as the same can be done
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the actions depend on the serialized state alone
   useActionsHere(useMemo(() => [fork, ...offered], [named]));
   const first =
     state === "ERROR" && cause ? (

@@ -1,4 +1,4 @@
-/** Why it failed: the first error in time over all ranks. */
+/** Why an experiment or trial failed: the first error in time over all ranks. */
 
 import { useQuery } from "@tanstack/react-query";
 
@@ -15,21 +15,21 @@ interface Told {
 }
 
 export interface Why {
-  /** As `Rank 1 failed first` */
+  /** Such as `Rank 1 failed first`. */
   who: string;
-  /** The line that says what was wrong. */
+  /** The log line that says what was wrong. */
   line: string;
   place: string;
-  /** Where the log shows it. */
+  /** Address of this line in the log. */
   to: string;
 }
 
-/** Without the folder in which the platform ran it. */
+/** The path without the working directory that the platform created. */
 export const shortFile = (path: string) => path.replace(/^.*\/workdir\//, "");
 
 export const logOf = (trial: Trial) => `/experiments/${trial.experimentId}/trials/${trial.id}/logs`;
 
-/** Null while nobody knows, and where nothing failed. */
+/** Null while unknown, and if nothing failed. */
 export function useWhy(trial: Trial | undefined): Why | null {
   const failed = trial?.state === "STATE_ERROR" ? trial : undefined;
   const found = useQuery({
@@ -51,7 +51,7 @@ export function useWhy(trial: Trial | undefined): Why | null {
   };
 }
 
-/** Of several that failed the one that did so first. */
+/** Of several failed trials, the one that failed first. */
 export const firstFailed = (trials: Trial[]): Trial | undefined =>
   trials
     .filter((trial) => trial.state === "STATE_ERROR")

@@ -1,4 +1,4 @@
-/** One checkpoint: its details, its registration as a model; several: their metadata beside each other. */
+/** One checkpoint: its details and its registration as a model version. Several: their metadata side by side. */
 
 import { ArrowDownToLine, Box, Trash2 } from "lucide-react";
 import { type FormEvent, useId } from "react";
@@ -135,7 +135,7 @@ export function Register({ uuid, onClose }: { uuid: string; onClose: () => void 
   );
 }
 
-/** What is known of several, field by field; those that differ first. */
+/** Metadata of several checkpoints, field by field; fields that differ come first. */
 export function Metadata({ some, onClose }: { some: Checkpoint[]; onClose: () => void }) {
   const told = some.map((one) => flat({ size: size(bytesOf(one)), metric: one.training?.searcherMetric, ...one.metadata }));
   const names = [...new Set(told.flatMap(Object.keys))];

@@ -19,7 +19,7 @@ import { bytesOf, isThere, type Policy, PolicyCard, policyOf, reasons, useGoing 
 type View = "stored" | "going" | "deleted";
 const CHOSEN_MOST = 6;
 
-/** Checkpoints of an experiment or of a trial; with the experiment also what is kept, and why. */
+/** The checkpoints of an experiment or a trial; for an experiment also what is kept, and why. */
 export function Checkpoints({ of, topics, experiment }: { of: string; topics: string[]; experiment?: Experiment }) {
   const [params, setParams] = useSearchParams();
   const [open, setOpen] = useOpen();
@@ -186,7 +186,7 @@ export function Checkpoints({ of, topics, experiment }: { of: string; topics: st
   );
 }
 
-/** By `trial:164`, part of an id, or both. */
+/** Matches `trial:164`, part of an id, or both. */
 function fits(one: Checkpoint, wanted: string): boolean {
   return wanted
     .trim()
@@ -281,7 +281,7 @@ const Fate = ({ goes, isModel, why }: { goes: boolean; isModel: boolean; why: st
   </span>
 );
 
-/** Below the name nothing says what is counted. */
+/** The cell below the name has no header, so it names its unit. */
 const Steps = (shown: Marked) => (
   <span>
     {number(steps(shown.of))}
@@ -304,7 +304,7 @@ const Marks = ({ of, marks, registered }: Marked) => (
 );
 const steps = (one: Checkpoint) => Number(one.metadata.steps_completed ?? 0);
 
-/** Which is the best, and which the latest. */
+/** Marks the best and the latest checkpoint. */
 function marksOf(checkpoints: Checkpoint[], experiment?: Experiment): Map<string, string> {
   const sign = experiment?.config.searcher?.smaller_is_better === false ? -1 : 1;
   const there = checkpoints.filter(isThere);
@@ -316,7 +316,7 @@ function marksOf(checkpoints: Checkpoint[], experiment?: Experiment): Map<string
   return found;
 }
 
-/** Checkpoints that are versions of models; empty until it is known. */
+/** Checkpoints that are versions of models; empty until loaded. */
 function useRegistered(): Set<string> {
   const found = useData<{ checkpoints: string[] }>("model/checkpoints", ["models"]);
   return useMemo(() => new Set(found.data?.checkpoints ?? []), [found.data]);

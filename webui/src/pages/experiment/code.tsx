@@ -26,7 +26,10 @@ const VIEWS = [
   [DIFFERENCE, "Difference"],
 ] as const;
 
-/** What ran: its files, its configuration as it was sent and with all defaults, and what differs from another. */
+/**
+ * What ran: the files, the configuration as submitted and with all defaults, and the differences from another
+ * experiment.
+ */
 export function Code({ one }: { one: Experiment }) {
   const [params, setParams] = useSearchParams();
   const open = (name: string, at?: number) =>
@@ -160,7 +163,7 @@ interface Hit {
 }
 const MOST_HITS = 100;
 
-/** Looks for a text in all files that can be shown. */
+/** Searches all text files. */
 function Search({ id, tree, onOpen }: { id: number; tree: FileNode[]; onOpen: (path: string, at: number) => void }) {
   const [wanted, setWanted] = useState("");
   const found = useQuery({

@@ -18,11 +18,11 @@ export const metricOf = (trial: Trial, which: "bestValidation" | "latestValidati
 
 const bytes = (files: Record<string, string>) => Object.values(files).reduce((sum, one) => sum + Number(one), 0);
 
-/** A trial that the search closed is stopped early, never completed. */
+/** A trial that the search closed counts as stopped early, not as completed. */
 export const shownState = (trial: Trial, decided: Map<number, Decision>) =>
   decided.get(trial.id)?.ending === "stopped" ? "STOPPED" : trial.state;
 
-/** Hyperparameters, those that differ first; what is the same in all is off until it is picked. */
+/** Hyperparameters, those that differ first; constant ones are hidden until the user picks them. */
 export function hyperparametersOf(trials: Trial[]): { name: string; varies: boolean }[] {
   const all = trials.map((trial) => flat(trial.hparams));
   const names = [...new Set(all.flatMap((one) => Object.keys(one)))];

@@ -9,7 +9,7 @@ import { NumberField, TextArea } from "../../ui/field";
 import { Failure } from "../../ui/status";
 import { asConfigured, changed, lengthOf, readChanges, wrongLength } from "./lengths";
 
-/** A single trial trained further: a new experiment that begins from its latest checkpoint. */
+/** Trains a single trial further: creates an experiment that starts from its latest checkpoint. */
 export function Continue({ one, trial, onClose }: { one: Experiment; trial: Trial; onClose: () => void }) {
   const { count, unit } = lengthOf(one.config.searcher.max_length);
   const [until, setUntil] = useState(String(count * 2));

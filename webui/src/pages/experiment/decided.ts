@@ -1,4 +1,4 @@
-/** What the search decided of its trials. */
+/** What the search decided about its trials. */
 
 import { useMemo } from "react";
 
@@ -15,7 +15,7 @@ export function useRungs(one: Experiment | undefined, topics: string[]) {
   const halving = /halving|asha/.test(one?.searcherType ?? "");
   const found = useData<{ brackets: Brackets }>(halving ? `experiments/${one!.id}/rungs` : null, topics, false, REST_MS);
   const brackets = found.data?.brackets ?? NO_BRACKETS;
-  // A plain number counts what the script counts.
+  // A plain number counts in the script's own unit.
   const { unit } = lengthOf(one?.config.searcher?.max_length);
   return useMemo(() => ({ brackets, decided: decisions(brackets, unit) }), [brackets, unit]);
 }

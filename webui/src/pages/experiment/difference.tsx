@@ -31,7 +31,7 @@ async function changedFiles(before: number, after: number): Promise<Changed[]> {
   return found;
 }
 
-/** What differs from the experiment that this one was forked from, or from any other: the configuration first. */
+/** Differences from the experiment that this one was forked from, or from any other: the configuration first. */
 export function Difference({ one }: { one: Experiment }) {
   const [params, setParams] = useSearchParams();
   const other = Number(params.get("with") ?? one.forkedFrom ?? 0);

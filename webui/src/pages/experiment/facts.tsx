@@ -1,4 +1,4 @@
-/** The answer of an experiment's page, in five figures. */
+/** The five key figures of an experiment's page. */
 
 import { Link } from "react-router";
 
@@ -17,7 +17,7 @@ export interface JobSummary {
 const RUNS = new Set(["RUNNING", "STARTING", "PULLING"]);
 const plural = (count: number, word: string) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
 
-/** How many trials are in which state; those that the search closed have a state of their own. */
+/** Number of trials per state; trials that the search closed have a state of their own. */
 export function counted(trials: Trial[], stopped: ReadonlySet<number>) {
   const found = { running: 0, done: 0, stopped: 0, failed: 0, waiting: 0 };
   for (const trial of trials) {
@@ -149,7 +149,7 @@ function Holds({ one, running, waiting }: { one: Experiment; running: number; wa
   );
 }
 
-/** Slots times the time that runs held them. */
+/** Slots multiplied by the time that runs held them. */
 function Cost({ one, trials }: { one: Experiment; trials: Trial[] }) {
   const each = (one.config.resources?.slots_per_trial as number | undefined) ?? 1;
   const hours = (trials.reduce((sum, trial) => sum + trial.wallClockTime, 0) * each) / 3600;

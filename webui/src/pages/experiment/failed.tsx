@@ -4,7 +4,7 @@ import { sentence } from "../../parts/format";
 import { Note } from "../../ui/card";
 import type { Why } from "./cause";
 
-/** What went wrong, before all else. */
+/** The failure, shown before anything else. */
 export const FailedNote = ({ why, trial, reason }: { why: Why | null; trial?: number; reason: string }) => (
   <Note kind="error" role="status">
     <b className="b">

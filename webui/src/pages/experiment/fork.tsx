@@ -9,7 +9,10 @@ import { Check, NumberField, TextArea } from "../../ui/field";
 
 const TRIALS = 16;
 
-/** A new experiment from this one's configuration and code; with `search`, one that looks for better hyperparameters. */
+/**
+ * Creates an experiment from this one's configuration and code; with `search`, one that searches for better
+ * hyperparameters.
+ */
 export function Fork({ one, search = false, onClose }: { one: Experiment; search?: boolean; onClose: () => void }) {
   const [config, setConfig] = useState(() => (search ? JSON.stringify(searching(one), null, 2) : one.originalConfig));
   const navigate = useNavigate();
@@ -47,7 +50,7 @@ export function Fork({ one, search = false, onClose }: { one: Experiment; search
   );
 }
 
-/** The same configuration under an adaptive search; what is constant can be given a range. */
+/** The same configuration with an adaptive search; constants can be turned into ranges. */
 function searching(one: Experiment): Config {
   const config = structuredClone(one.config);
   const { metric, smaller_is_better, max_length } = config.searcher;
@@ -56,7 +59,9 @@ function searching(one: Experiment): Config {
   return config;
 }
 
-/** Numbers of the configuration, each with a box that makes a range of it: a tenth to ten times, or half to double. */
+/**
+ * Numbers of the configuration, each with a check box that makes it a range: a tenth to ten times, or half to double.
+ */
 function Ranges({ config, onChange }: { config: string; onChange: (text: string) => void }) {
   const parsed = useMemo<Config | null>(() => {
     try {

@@ -5,7 +5,7 @@ import { useData } from "../../api/data";
 import { Card } from "../../ui/card";
 import type { Step } from "./story";
 
-/** What was deleted says when and by whom: the log remembers it. */
+/** A deleted object: says when and by whom it was deleted, from the event log. */
 export function Gone({ kind, id }: { kind: string; id: number | string }) {
   const found = useData<{ state: string; steps: Step[] }>(`why/${kind}/${id}`);
   return (

@@ -16,14 +16,14 @@ const REST_MS = 2000;
 const CHILDREN = (id: number) =>
   `experiments-search?lean=true&limit=20&sort=id%3Dasc&filter=${encodeURIComponent(JSON.stringify({ filterGroup: { kind: "field", columnName: "forkedFrom", operator: "=", value: id } }))}`;
 
-/** What the tab of the browser says: how far it is, or that it has failed. */
+/** Title of the browser tab: the progress, or that the experiment failed. */
 export function tabTitle(one: Pick<Experiment, "name" | "state" | "progress" | "id">): string {
   if (one.state === "STATE_ERROR") return `Error · ${one.id} ${one.name}`;
   if (isOver(one.state) || one.progress === null) return `${one.id} ${one.name}`;
   return `${Math.round(one.progress * 100)} % · ${one.name}`;
 }
 
-/** Whether the reason of its state says what the state does not: who stopped it, what it waits for. */
+/** Whether the reason adds to the state: who stopped it, or what it waits for. */
 const tells = (one: Experiment) =>
   Boolean(one.stateReason) &&
   !["STATE_ERROR", "STATE_COMPLETED", "STATE_RUNNING"].includes(one.state) &&
@@ -72,7 +72,7 @@ export function Head({ one, trials, tab }: { one: Experiment; trials: Trial[]; t
         ]}
         actions={actions}
       />
-      {/* The log begins with its cause. */}
+      {/* The log opens at its cause. */}
       {one.state === "STATE_ERROR" && tab !== "logs" && (
         <FailedNote why={why} trial={trials.length > 1 ? failed?.id : undefined} reason={one.stateReason} />
       )}
@@ -80,7 +80,7 @@ export function Head({ one, trials, tab }: { one: Experiment; trials: Trial[]; t
   );
 }
 
-/** What it was forked from, and what came of it. */
+/** What it was forked from, and what was forked from it. */
 function Kin({ one, led }: { one: Experiment; led: { experiment: Experiment }[] }) {
   const source = one.config.searcher?.source_trial_id as number | null | undefined;
   const link = (id: number) => (

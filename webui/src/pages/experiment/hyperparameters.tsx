@@ -1,4 +1,4 @@
-/** A search as a whole: what its trials came to, by their hyperparameters. */
+/** A search as a whole: the results of its trials over their hyperparameters. */
 
 import { SlidersHorizontal } from "lucide-react";
 import { useMemo, useRef } from "react";
@@ -38,7 +38,7 @@ const VIEWS = [
 ] as const;
 type ViewName = (typeof VIEWS)[number][0];
 
-/** Where the views of former addresses are now. */
+/** Current views for the names in old addresses. */
 const FORMER: Record<string, ViewName> = {
   "learning-curve": "curves",
   "parallel-coordinates": "",
@@ -80,7 +80,7 @@ export function Hyperparameters({ one, trials, names, endings, topics }: Props) 
   );
 }
 
-/** The former rows as long as nothing of them that is drawn has changed: trials that run change all the time. */
+/** Returns the previous rows until something visible changes, since running trials change all the time. */
 function useSameLooking(rows: Row[]): Row[] {
   const held = useRef(rows);
   if (held.current !== rows && !looksSame(held.current, rows)) held.current = rows;

@@ -18,9 +18,9 @@ import { Overview, Search } from "./overview";
 import { Story } from "./story";
 import { Trials } from "./trials";
 
-/** Between two looks at the trials of an experiment that reports; their curves are asked for at once. */
+/** Minimum interval between refetches of the trials of a reporting experiment; their curves are not delayed. */
 const REST_MS = 1000;
-/** Of the experiment itself: thousands of trials change it hundreds of times a second. */
+/** The same for the experiment itself: thousands of trials change it hundreds of times per second. */
 const STATE_REST_MS = 300;
 
 export function ExperimentPage() {
@@ -60,13 +60,13 @@ export function ExperimentPage() {
   );
 }
 
-/** Tabs that need nothing of the trials, and so do not wait for them. */
+/** Tabs that do not need the trials, and so do not wait for them. */
 const OWN_TABS = ["checkpoints", "code", "notes", "story"];
 
-/** Scripts outside of the cluster may make many trials of a search that is called single. */
+/** Scripts outside of the cluster may create many trials in a search of type `single`. */
 const isSingle = (one: Experiment) => one.searcherType === "single" && one.numTrials <= 1;
 
-/** Where a search has one trial only, its tabs are at hand at once. */
+/** If a search has only one trial, the trial's tabs are shown directly. */
 const ONLY_TABS = ["overview", "hyperparameters", "metrics", "profiler"];
 
 function tabsOf(one: Experiment): TabOf[] {

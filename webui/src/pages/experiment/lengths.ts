@@ -1,12 +1,12 @@
-/** Lengths of training, and hyperparameters as a person writes them. */
+/** Training lengths and hyperparameters as people write them. */
 
 export interface Length {
   count: number;
-  /** Empty where the configuration gives a number alone. */
+  /** Empty if the configuration gives a bare number. */
   unit: string;
 }
 
-/** `searcher.max_length`: a number, or one with its unit. */
+/** Parses `searcher.max_length`: a number, or a number with a unit. */
 export function lengthOf(configured: unknown): Length {
   if (typeof configured === "number") return { count: configured, unit: "" };
   const [entry] = Object.entries((configured ?? {}) as Record<string, number>);
@@ -15,14 +15,14 @@ export function lengthOf(configured: unknown): Length {
 
 export const asConfigured = ({ count, unit }: Length) => (unit ? { [unit]: count } : count);
 
-/** Why a trial cannot be continued to this length; empty where it can. */
+/** Why a trial cannot be continued to this length; empty if it can. */
 export function wrongLength(text: string, reached: number): string {
   const count = Number(text);
   if (!text.trim() || !Number.isInteger(count) || count <= 0) return "Enter a whole number above 0.";
   return count <= reached ? `It has already reached ${reached.toLocaleString("en")}. Enter more than that.` : "";
 }
 
-/** `optimizer.lr: 1e-4`, a line for each; words stay words. */
+/** Parses one change per line, such as `optimizer.lr: 1e-4`; a value that is neither a number nor JSON stays text. */
 export function readChanges(text: string): { changes: Record<string, unknown>; error: string } {
   const changes: Record<string, unknown> = {};
   for (const [at, line] of text.split("\n").entries()) {
@@ -45,7 +45,9 @@ function parsed(text: string): unknown {
 }
 
 type Tree = Record<string, any>;
-/** Hyperparameters with some of them changed; `a.b` is `b` within `a`. Tells of a name that is none of them. */
+/**
+ * The hyperparameters with some of them changed; `a.b` is `b` within `a`. Reports a name that is not a hyperparameter.
+ */
 export function changed(hyperparameters: Tree, changes: Record<string, unknown>): { made: Tree; unknown: string[] } {
   const made: Tree = structuredClone(hyperparameters);
   const unknown = Object.entries(changes).flatMap(([name, value]) => (put(made, name, value) ? [] : [name]));

@@ -1,4 +1,4 @@
-/** Trials as lists, legends and colours know them. */
+/** Trials as needed by lists, legends and colours. */
 
 import { useMemo } from "react";
 
@@ -30,16 +30,16 @@ export function listed(trial: Trial, one: Experiment | undefined, stopped: boole
   };
 }
 
-/** Best first; the same as long as nothing of them that is shown has changed. */
+/** Best first. Returns the same array until something visible changes. */
 export function useListed(one: Experiment, trials: Trial[], stopped: ReadonlySet<number>): Listed[] {
   const smaller = isSmaller(one);
   const made = trials.map((trial) => listed(trial, one, stopped.has(trial.id))).sort(bestFirst(smaller));
   const key = JSON.stringify(made);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the same for as long as it says the same
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the result depends on the serialized content alone
   return useMemo(() => made, [key]);
 }
 
-/** Words for what colours may stand for: only what differs between the trials. */
+/** Labels of the colour modes: only properties that differ between the trials. */
 export function waysOf(trials: Listed[], metric: string): [string, string][] {
   if (trials.length < 2) return [];
   const names = [...new Set(trials.flatMap((one) => Object.keys(one.hparams)))];

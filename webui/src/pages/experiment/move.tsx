@@ -16,7 +16,7 @@ interface Project extends Workspace {
   workspaceId: number;
 }
 
-/** Files an experiment under another project. */
+/** Moves an experiment to another project. */
 export function MoveTo({ one, onClose }: { one: Experiment; onClose: () => void }) {
   const spaces = useData<{ workspaces: Workspace[] }>("workspaces");
   const [space, setSpace] = useState("");

@@ -1,4 +1,4 @@
-/** An experiment at a glance: its figures, its trials, their charts, and what the search decided. */
+/** An experiment at a glance: its figures, its trials, their charts, and the decisions of the search. */
 
 import { lazy, Suspense, useMemo } from "react";
 import { useNavigate } from "react-router";
@@ -27,7 +27,7 @@ import { lengthOf } from "./lengths";
 
 const Hyperparameters = lazy(() => fetchedPart(() => import("./hyperparameters")).then((found) => ({ default: found.Hyperparameters })));
 
-/** Trials whose curves are drawn at once, beside the chosen ones, unless more are asked for. */
+/** How many curves are drawn at first besides those of chosen trials, unless the user asks for more. */
 const MANY = 100;
 
 interface Shown {
@@ -97,7 +97,7 @@ export function Overview({ one, trials, topics, job }: Shown) {
   );
 }
 
-/** Where the search judges, as long as it counts in batches. */
+/** Where the search judges, if it counts in batches. */
 function rulesOf(one: Experiment, brackets: Brackets): Rule[] {
   const { unit } = lengthOf(one.config.searcher?.max_length);
   if (unit && unit !== "batches") return [];
@@ -105,7 +105,7 @@ function rulesOf(one: Experiment, brackets: Brackets): Rule[] {
   return lengths.map((at) => ({ axis: "batches", at, label: `rung at ${tickText(at)}` }));
 }
 
-/** Where nothing was reported: it may still come, or it never will. */
+/** Shown when nothing was reported: says whether reports may still come. */
 export function Nothing({ one }: { one: Experiment }) {
   const ended = isOver(one.state);
   return (

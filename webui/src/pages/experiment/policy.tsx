@@ -28,7 +28,7 @@ const NAMES: [keyof Policy, string][] = [
   ["trialLatest", "Latest of each trial"],
 ];
 
-/** Which checkpoints go once the experiment is over, by uuid; asked of the service that decides. */
+/** The uuids of the checkpoints that will be deleted once the experiment is over, as decided by the service. */
 export function useGoing(one: Experiment | undefined, policy: Policy | null, topics: string[]) {
   const found = useData<{ checkpoints: Checkpoint[] }>(one && policy ? preview(one.id, policy) : null, topics, true);
   return { going: new Set(found.data?.checkpoints.map((checkpoint) => checkpoint.uuid) ?? []), error: found.error };
@@ -47,7 +47,7 @@ interface Props {
   registered: Set<string>;
 }
 
-/** The three numbers, and beside them what they would do before they are set. */
+/** The three numbers of the policy, with a preview of their effect before they are set. */
 export function PolicyCard({ one, checkpoints, tried, onTry, going, registered }: Props) {
   const now = policyOf(one);
   const change = useChange(() => toast({ text: "The retention policy is saved.", undo: () => change.mutate(wish(one.id, now)) }));
@@ -156,7 +156,7 @@ function Answer({ one, checkpoints, going, registered, same }: AnswerProps) {
 const NTH = ["th", "st", "nd", "rd"];
 const nth = (place: number) => `${place}${(place % 100 > 10 && place % 100 < 14 ? "" : NTH[place % 10]) || "th"}`;
 
-/** Why a checkpoint stays or goes, by the same ranks that retention uses. */
+/** Why a checkpoint is kept or deleted, by the same ranks that retention uses. */
 export function reasons(checkpoints: Checkpoint[], one: Experiment, policy: Policy, registered: Set<string>): Map<string, string> {
   const sign = one.config.searcher?.smaller_is_better === false ? -1 : 1;
   const live = checkpoints.filter((checkpoint) => checkpoint.training);
@@ -182,7 +182,7 @@ export function reasons(checkpoints: Checkpoint[], one: Experiment, policy: Poli
   );
 }
 
-/** Short: it stands in a column. */
+/** Short, to fit a column. */
 const ofTrial = (best: boolean, latest: boolean) =>
   (best || latest) && `${[best && "best", latest && "latest"].filter(Boolean).join(" and ")} of its trial`;
 

@@ -2,12 +2,12 @@ import { expect, test } from "vitest";
 
 import { forecast } from "./spent";
 
-test("by the pace of all until it is seen going on, then between that and the pace of late", () => {
+test("uses the overall pace until progress is seen, then the mean of the overall and the recent pace", () => {
   expect(forecast(0.25, 100, null)).toEqual({ left: 300, spread: 0 });
   expect(forecast(0.5, 100, { gained: 0.1, tookS: 40 })).toEqual({ left: 150, spread: 50 });
 });
 
-test("nothing is told of what has not begun, or is over", () => {
+test("no forecast before the start or after the end", () => {
   for (const [progress, ran] of [
     [0, 10],
     [1, 10],

@@ -18,11 +18,13 @@ export const useSpent = (id: number) => useData<Spent>(`experiments/${id}/timeli
 export interface Forecast {
   /** Seconds from now. */
   left: number;
-  /** Half of the distance between the two paces, in seconds. */
+  /** Half the difference between the two estimates, in seconds. */
   spread: number;
 }
 
-/** By its pace over all and by its pace while one looks on: their middle, and how far they are apart. */
+/**
+ * Estimates the time left from the overall pace and from the pace since the page was opened: the mean, and the spread.
+ */
 export function forecast(progress: number, ranS: number, lately: { gained: number; tookS: number } | null): Forecast | null {
   if (progress <= 0 || progress >= 1 || ranS <= 0) return null;
   const whole = ((1 - progress) * ranS) / progress;

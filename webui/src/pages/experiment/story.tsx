@@ -30,7 +30,7 @@ interface Told {
   more: boolean;
 }
 
-/** Why it is in this state, how its time was spent, and everything that happened: read from the log of events. */
+/** Why it is in its state, how its time was spent, and everything that happened, from the event log. */
 export function Story({ kind, id, topic, trials }: { kind: string; id: number | string; topic: string; trials?: number[] }) {
   const why = useData<Told>(`why/${kind}/${id}`, [topic], false, REST_MS);
   return (
@@ -90,23 +90,23 @@ export interface Timeline {
   stretches: Stretch[];
   seconds: Record<string, number>;
 }
-/** Least time between two looks into the log. */
+/** Minimum interval between reads of the log. */
 const REST_MS = 1000;
 const DID: Record<string, string> = { paused: "paused", waited: "waited for slots", ran: "ran", stopping: "was ending" };
 
 export const took = (one: Stretch) => ((one.until ? Date.parse(one.until) : Date.now()) - Date.parse(one.since)) / 1000;
 
-/** A person who paused it is named; what the platform did by itself is not. */
+/** Names the person who paused it; pauses by the platform have no name. */
 export const said = (one: Stretch) => {
   const by = one.what === "paused" && one.actor.startsWith("user:") ? ` by ${one.actor.slice(5)}` : "";
   return `${DID[one.what]}${by} ${duration(took(one))}`;
 };
 
 const MOST_PARTS = 40;
-/** So many are told at once. */
+/** How many stretches are listed at first. */
 const FEW = 12;
 
-/** At most so many: the shortest go into the one before them. */
+/** Limits the number of stretches: the shortest are merged into the one before them. */
 function parts(stretches: Stretch[]): Stretch[] {
   const all = stretches.map((one) => ({ ...one }));
   while (all.length > MOST_PARTS) {
@@ -167,14 +167,14 @@ function TimelineCard({ id, topic }: { id: number; topic: string }) {
   );
 }
 
-/** Events of one thing, or of the whole cluster, with what each came of and as it lies in the log. */
+/** Events of one object or of the whole cluster, in log order, each with its cause. */
 export function Explorer({ kind, id, topic, trials }: { kind: string; id: number | string; topic: string; trials?: number[] }) {
   const [params, setParams] = useSearchParams();
   const [owner, word] = [params.get("owner") ?? "", params.get("kind") ?? ""];
   const trial = params.get("trial") ?? "";
-  /** What was asked for beyond the newest, with all up to them; empty before that. */
+  /** The newest events plus the earlier ones that the user asked for; empty until then. */
   const [held, setHeld] = useState<Step[]>([]);
-  /** The first event of all, once it is known. */
+  /** Position of the very first event, once known. */
   const [start, setStart] = useState(0);
   const [failure, setFailure] = useState<unknown>(null);
   const here = Number(params.get("event") ?? 0);
@@ -197,7 +197,7 @@ export function Explorer({ kind, id, topic, trials }: { kind: string; id: number
     `${base}${query({ all: kind === "cluster" ? undefined : true, limit: 200, before, owner: kind === "cluster" ? owner : undefined })}`;
   const found = useData<Told>(asked(), [topic], true, REST_MS);
   const newest = found.data?.steps;
-  // What came and left the answer again stays: the next answer begins behind it.
+  // Keeps events that a newer answer no longer includes, since each answer holds only the latest ones.
   useEffect(() => {
     if (newest) setHeld((known) => (known.length ? joined(known, newest) : known));
   }, [newest]);
@@ -295,7 +295,7 @@ function Event({ step, open, onOpen }: { step: Step; open: boolean; onOpen: (ope
   );
 }
 
-/** What scripts reported in between, in one row; each of them opens as an event of its own. */
+/** Consecutive progress reports of scripts in one row; each opens as an event of its own. */
 function Several({ steps, onOpen }: { steps: Step[]; onOpen: (position: number) => void }) {
   const [open, setOpen] = useState(false);
   return (

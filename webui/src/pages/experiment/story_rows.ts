@@ -1,14 +1,14 @@
-/** Events as rows of a list: what scripts report while they train stands together, so that what was decided is in sight. */
+/** Events as rows of a list. Consecutive progress reports share a row, so that decisions stay in view. */
 
 import type { Step } from "./story";
 
 export type Row = { kind: "one"; step: Step } | { kind: "several"; key: number; steps: Step[] };
 
 const ROUTINE = new Set(["trial.progressed"]);
-/** Fewer in a row are not worth a fold. */
+/** Shorter groups are not worth folding. */
 const LEAST = 4;
 
-/** Rows in the order of the steps; `here` is an event that is looked at, which always has a row of its own. */
+/** Rows in the order of the steps; `here` is the position of the selected event, which always has a row of its own. */
 export function rowsOf(steps: Step[], here = 0): Row[] {
   const rows: Row[] = [];
   let run: Step[] = [];
@@ -39,7 +39,7 @@ export function saidOf(steps: Step[]): string {
   return `${steps.length.toLocaleString("en")} reports of progress, of ${trials.length > 1 ? "trials" : "trial"} ${named.join(", ")}${last && ` and ${last}`}`;
 }
 
-/** What is known and the newest steps as one stretch; the newest alone where something may lie between the two. */
+/** Joins the known steps with the newest ones; returns only the newest if steps may be missing between the two. */
 export function joined(held: Step[], newest: Step[]): Step[] {
   const first = newest[0];
   if (!first) return held;

@@ -1,4 +1,6 @@
-/** The tags of an experiment: taken away by their cross, added by a name, those in use first. */
+/**
+ * The tags of an experiment: a cross removes one, typing a name adds one, and tags already in use are suggested first.
+ */
 
 import { Plus } from "lucide-react";
 import { useState } from "react";

@@ -27,7 +27,7 @@ import { useRungs } from "./decided";
 import { listed } from "./listed";
 
 const STORE = "trials";
-/** The same ones as long as it is the same experiment. */
+/** Returns the same array as long as the experiment is the same. */
 const useTopics = ({ id }: Experiment) => useMemo(() => [`experiment.${id}`], [id]);
 
 interface Choosing {
@@ -44,7 +44,8 @@ export function TrialTable({ one, trials, ...choosing }: { one: Experiment; tria
   const { chosen } = useChosen(`experiment.${one.id}`, ranked);
   const names = useMemo(() => hyperparametersOf(trials), [trials]);
   const key = JSON.stringify(names);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `one` is another with every event, and its columns are not
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `one` is a new object with every event, but the columns
+  // depend on these fields alone
   const columns = useMemo(() => columnsOf({ one, names, decided, chosen }), [one.id, one.searcherMetric, key, decided, chosen]);
   const sorts = useMemo((): Sort[] => (sorted ? [[sorted, direction === "desc"]] : []), [sorted, direction]);
   const rows = useMemo(() => ordered(trials, columns, sorts), [trials, columns, sorts]);

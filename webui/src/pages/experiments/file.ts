@@ -6,7 +6,7 @@ import type { Found } from "./rows";
 
 const FILE_PAGE = 2000;
 
-/** All that fit, in the columns that are shown, as a file. */
+/** Exports all matching experiments, with the columns shown, as a file. */
 export async function exportAll(path: (offset: number, limit: number) => string, shown: string[]) {
   const ids = shown.filter((id) => id !== "course");
   const lines: unknown[][] = [ids];

@@ -13,7 +13,7 @@ export const GROUPS: Record<string, { name: string; of: (row: Row) => string }> 
 
 const STATES = /^[A-Z_]+$/;
 
-/** How many, how many of them run, and how long they took in all. */
+/** How many experiments, how many of them run, and how long they took in total. */
 export function groupHead(key: string, rows: Row[]) {
   const running = rows.filter((row) => stateName(row.experiment.state) === "RUNNING").length;
   const ran = rows.reduce((sum, row) => sum + row.experiment.duration, 0);

@@ -1,13 +1,13 @@
-/** Columns of the list coloured by their values: the better, the stronger; of other numbers, the greater. */
+/** Colours the cells of a column by value: the better, the stronger; for other numbers, the greater, the stronger. */
 
 import { scaleOf, shareOn, type Scale } from "../../charts/looks";
 import { BEST, type Column, type Row } from "../../lists/columns";
 
-/** What cannot be compared by its number. */
+/** Numbers whose size means nothing. */
 const NOT = new Set(["id", "forkedFrom"]);
 export const heatable = (one: Column) => one.num === true && !NOT.has(one.id);
 
-/** As the link holds it; `1` meant the best value alone. */
+/** Parses the form used in the link; `1` is the old form for the best value alone. */
 export const readHeat = (text: string | null) => (text === "1" ? [BEST] : (text ?? "").split(",").filter(Boolean));
 
 function numberOf(id: string, { experiment, values }: Row): number | null {
@@ -21,11 +21,11 @@ function numberOf(id: string, { experiment, values }: Row): number | null {
   return typeof found === "number" && Number.isFinite(found) ? found : null;
 }
 
-/** Best values of different metrics, and values of different groups, are not compared. */
+/** Identifies values that are comparable: best values of the same metric, in the same group. */
 const spanOf = (id: string, row: Row, group?: (row: Row) => string) =>
   JSON.stringify([group?.(row) ?? "", id === BEST ? row.experiment.searcherMetric : ""]);
 
-/** How strongly the cells of a column are coloured, 0 to 1; nothing where there is nothing to compare. */
+/** How strongly each cell of a column is coloured, 0 to 1; null if there is nothing to compare. */
 export function heatOf(id: string, rows: Row[], group?: (row: Row) => string): (row: Row) => number | null {
   const values = new Map<string, number[]>();
   for (const row of rows) {

@@ -43,7 +43,7 @@ interface Named {
   project: { name: string; workspaceName: string; workspaceId: number };
 }
 
-/** Names and values that a query may hold. */
+/** Names and values that a query may contain. */
 function useKnown(project: number): { known: Known; cards: ReturnType<typeof offered> } {
   const columns = useData<{ columns: { column: string }[] }>(`projects/${project}/columns`);
   const tags = useData<{ labels: string[] }>("experiment/labels");
@@ -75,7 +75,7 @@ export function Experiments() {
   const { known, cards } = useKnown(project);
   const shown = view.shown ?? DEFAULT;
   const asked = askedFor(view, project, shown);
-  // While a query cannot be read, the list shows the last that could.
+  // While a query is invalid, the list shows the last valid one.
   const worked = useRef(asked);
   if (asked) worked.current = asked;
   const path = worked.current;
@@ -293,7 +293,7 @@ function List({
   const columnView = useColumnView(view);
   const courses = useCoursesInView(view, windows, all);
   const grouping = view.group ? GROUPS[view.group]?.of : undefined;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `view` and `windows` are others with every look
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `view` and `windows` are new objects with every render
   const columns = useMemo(() => {
     const ids = new Set([...cards.map((one) => one.id), ...(columnView.shown ?? [])]);
     return [...ids].map((id) => {
@@ -307,7 +307,7 @@ function List({
     () => new Map((all?.experiments ?? [...windows.rows.values()]).map((row) => [row.experiment.id, row.experiment])),
     [all, windows.rows],
   );
-  // What was chosen is shown as it is now, where that is known.
+  // Selected experiments in their current state, if it is known.
   const chosenNow = [...chosen.values()].map((one) => here.get(one.id) ?? one);
   const [comparing, setComparing] = useState(false);
   const compare = () => {
@@ -371,7 +371,7 @@ function List({
   );
 }
 
-/** The courses of the experiments that are in view, while the column is. */
+/** Metric histories of the experiments in view, while that column is shown. */
 function useCoursesInView(view: ListView, windows: ReturnType<typeof useWindows>, all: Found | undefined) {
   const wanted = (view.shown ?? DEFAULT).includes("course");
   const [from, to] = windows.inView;

@@ -14,12 +14,12 @@ export interface Found {
 
 const PAGE = 100;
 const EVERY_MS = 1000;
-/** A list rests when it has not been scrolled for so long. */
+/** A list counts as at rest when it was not scrolled for this long. */
 const REST_MS = 150;
-/** Groups are made of so many rows at most. */
+/** Maximum number of rows that a grouped list loads. */
 export const GROUPED = 1000;
 
-/** Rows by windows of the list: only those in view are asked for. */
+/** Loads the list in windows: only the rows in view are requested. */
 export function useWindows(path: ((offset: number, limit: number) => string) | null) {
   const [[first, last], setPages] = useState([0, 0]);
   const [inView, setInView] = useState<readonly [number, number]>([0, 40]);
@@ -33,13 +33,13 @@ export function useWindows(path: ((offset: number, limit: number) => string) | n
     combine: together,
   });
   useAgain(["experiments"], [["list"]], EVERY_MS);
-  // Who scrolls far is not thrown back to the top while the rows there are on their way.
+  // Keeps the known row count while new rows load, so that the scroll position is not reset to the top.
   const known = useRef<number>(undefined);
   known.current = found.total ?? known.current;
   const want = useCallback((from: number, to: number) => {
     const wanted = [Math.floor(from / PAGE), Math.floor(Math.max(0, to - 1) / PAGE)] as const;
     setPages((now) => (now[0] === wanted[0] && now[1] === wanted[1] ? now : [...wanted]));
-    // What is only of those in view waits until the list rests: it is asked for once then, not at every row that passes.
+    // Data for visible rows only is requested once the list rests, not for every row that passes.
     clearTimeout(rest.current);
     rest.current = setTimeout(() => setInView((now) => (now[0] === from && now[1] === to ? now : [from, to])), REST_MS);
   }, []);
@@ -50,7 +50,7 @@ export function useWindows(path: ((offset: number, limit: number) => string) | n
   return { error, total: known.current, rows, inView, source };
 }
 
-/** Pages as one; made anew only when one of them is another. */
+/** Merges the pages; recomputed only when one of them changes. */
 function together(found: UseQueryResult<Found>[]) {
   return {
     error: found.find((one) => one.error)?.error ?? null,
@@ -59,7 +59,7 @@ function together(found: UseQueryResult<Found>[]) {
   };
 }
 
-/** All of them at once, for a list in groups. */
+/** Loads all rows at once, for a grouped list. */
 export function useAll(path: ((offset: number, limit: number) => string) | null) {
   return useData<Found>(path?.(0, GROUPED) ?? null, ["experiments"], true, EVERY_MS);
 }

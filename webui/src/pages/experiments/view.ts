@@ -1,4 +1,4 @@
-/** What the address says of the list; short names, since people send it around. */
+/** The part of the address that describes the list; names are short, since people share links. */
 
 import { useCallback, useMemo } from "react";
 import { useSearchParams } from "react-router";
@@ -28,7 +28,7 @@ export function useListView() {
   return useMemo(() => ({ set, params, ...read(params) }), [set, params]);
 }
 
-/** The same for as long as the address is: lists are drawn anew for others. */
+/** Memoized by the address, because lists redraw for a new object. */
 const read = (params: URLSearchParams) => ({
   text: params.get("q") ?? "",
   shown: params.get("c")?.split(",").filter(Boolean) ?? null,
@@ -42,7 +42,7 @@ const read = (params: URLSearchParams) => ({
       .filter(Boolean)
       .map((one) => [one.slice(0, one.lastIndexOf(":")), Number(one.slice(one.lastIndexOf(":") + 1))]),
   ) as Record<string, number>,
-  // What is no group is none: a page does not say that it groups by it.
+  // An unknown group counts as none, so that the page does not claim to group by it.
   group: Object.hasOwn(GROUPS, params.get("g") ?? "") ? params.get("g")! : "",
   heat: readHeat(params.get("heat")),
   archived: params.has("a"),
@@ -52,7 +52,7 @@ export type ListView = ReturnType<typeof useListView>;
 
 export const sortText = (sorts: readonly Sort[]) => sorts.map(([id, descending]) => `${id}:${descending ? "desc" : "asc"}`).join(",");
 
-/** What the server is asked; null while the query cannot be read. */
+/** The request to the server; null while the query is invalid. */
 export function askedFor(view: ListView, project: number, shown: string[]): ((offset: number, limit: number) => string) | null {
   try {
     const filter = filterOf(parse(view.text), view.archived);

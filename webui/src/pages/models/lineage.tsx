@@ -15,7 +15,7 @@ interface Step {
   to?: string;
 }
 
-/** From what it was forked, through the experiment and the trial, to the version. */
+/** From the experiment that it was forked from, through experiment and trial, to the version. */
 export function Lineage({ model, one }: { model: Model; one: Version }) {
   const trained = one.checkpoint.training;
   const found = useData<{ experiment: Experiment }>(trained ? `experiments/${trained.experimentId}` : null, []);

@@ -189,7 +189,7 @@ function VersionDrawer({
 }: {
   model: Model;
   one: Version;
-  /** The version before it. */
+  /** The previous version. */
   before?: Version;
   onClose: () => void;
   onStep: (by: 1 | -1) => void;

@@ -1,4 +1,4 @@
-/** Files of an archive that a reader chose: tar, tar.gz and zip, unpacked in the browser. */
+/** Unpacks archives that the user chose, in the browser: tar, tar.gz and zip. */
 
 export interface Packed {
   path: string;
@@ -12,7 +12,7 @@ const upTo = (bytes: Uint8Array) => {
   return text(end < 0 ? bytes : bytes.subarray(0, end));
 };
 
-/** Throws what to tell the reader. */
+/** Throws an error whose message is shown to the user. */
 export async function unpack(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<Packed[]> {
   if (/\.zip$/i.test(name)) return unzip(bytes);
   if (/\.(tar\.gz|tgz)$/i.test(name)) return untar(await through(bytes, "gzip"));
@@ -25,7 +25,7 @@ async function through(bytes: Uint8Array<ArrayBuffer>, format: CompressionFormat
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-/** Files alone; names of GNU tar and of POSIX that are longer than a header's field are read, too. */
+/** Returns files only. Supports the long names of GNU tar and POSIX. */
 export function untar(bytes: Uint8Array<ArrayBuffer>): Packed[] {
   const found: Packed[] = [];
   let long = "";
@@ -53,7 +53,7 @@ const END = 0x06054b50;
 const STORED = 0;
 const DEFLATED = 8;
 
-/** By the directory at its end, which alone names what counts. */
+/** Reads the central directory at the end of the archive, which alone is authoritative. */
 async function unzip(bytes: Uint8Array<ArrayBuffer>): Promise<Packed[]> {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   let end = bytes.length - 22;
@@ -77,7 +77,7 @@ async function unzip(bytes: Uint8Array<ArrayBuffer>): Promise<Packed[]> {
   return found;
 }
 
-/** A single folder that holds all of them is none of theirs. */
+/** Removes a single top-level folder that contains all files. */
 export function withoutTop(files: Packed[]): Packed[] {
   const tops = new Set(files.map((one) => one.path.replace(/^\.\//, "").split("/")[0]));
   const clean = files.map((one) => ({ ...one, path: one.path.replace(/^\.\//, "") }));

@@ -1,4 +1,4 @@
-/** The code of a new experiment, as it is sent. */
+/** The code of a new experiment, in the form that is submitted. */
 
 import { type Packed, withoutTop } from "./archive";
 
@@ -11,14 +11,14 @@ export interface Item {
   mode: number;
 }
 
-/** What no experiment needs. */
+/** Files that no experiment needs. */
 const USELESS =
   /(^|\/)(\.git|__pycache__|\.venv|\.ipynb_checkpoints|node_modules|\.mypy_cache|\.pytest_cache)(\/|$)|\.py[co]$|(^|\/)\.DS_Store$/;
 export const MOST_BYTES = 95 * 1024 * 1024;
 const [FILE, FOLDER] = [48, 53];
 const CHUNK = 0x8000;
 
-/** Lines of `.detignore`, as far as people write them: names, folders, and `*`. */
+/** Parses a `.detignore` file; supports the usual patterns: names, folders, and `*`. */
 export function ignores(text: string): (path: string) => boolean {
   const patterns = text
     .split("\n")
@@ -34,7 +34,7 @@ export function ignores(text: string): (path: string) => boolean {
   return (path) => USELESS.test(path) || patterns.some((pattern) => pattern.test(path));
 }
 
-/** The files that are sent, by path; a folder around all of them is left out. */
+/** The files to submit, by path, without a folder that contains all of them. */
 export function chosen(files: Packed[]): Packed[] {
   const mine = withoutTop(files);
   const ignored = mine.find((one) => one.path === ".detignore");
@@ -66,7 +66,7 @@ export function items(files: Packed[], now: number): Item[] {
   ];
 }
 
-/** A configuration among the files, the likeliest first. */
+/** Files that look like a configuration, the likeliest first. */
 export const configurations = (files: Packed[]) =>
   files
     .filter((one) => /\.ya?ml$/.test(one.path) && !one.path.includes("/"))

@@ -1,4 +1,4 @@
-/** Where a configuration is written: with colours, what may stand at the cursor, and what is wrong beside its line. */
+/** The configuration editor: syntax colours, completion at the cursor, and errors beside their lines. */
 
 import { type KeyboardEvent, useId, useMemo, useRef, useState } from "react";
 
@@ -33,7 +33,7 @@ export function Editor({ text, onChange, fields, wrong }: Props) {
   };
   const insert = (what: string, from: number, to: number) => {
     const field = area.current!;
-    // In the field itself, so that the caret is right for whoever types on at once.
+    // Changes the field directly, so that the caret is right for the next key stroke.
     field.setRangeText(what, from, to, "end");
     typed(field.value, from + what.length);
     if (!what.endsWith(" ")) setAt(null);
@@ -98,7 +98,8 @@ export function Editor({ text, onChange, fields, wrong }: Props) {
             style={{ top: row * LINE_PX + PAD_PX, left: `calc(${Math.max(0, column - (at! - found.from))}ch + ${PAD_PX}px)` }}
           >
             {shown.map((one, number) => (
-              // biome-ignore lint/a11y/useFocusableInteractive: the field has the focus, and names the one that is chosen
+              // biome-ignore lint/a11y/useFocusableInteractive: the field keeps the focus and refers to the active
+              // option
               <div
                 key={one.label}
                 id={`${id}-${number}`}
@@ -123,5 +124,5 @@ export function Editor({ text, onChange, fields, wrong }: Props) {
   );
 }
 
-/** Nothing is typed of it yet, so Enter is a new line. */
+/** Closed while the word is empty, so that Enter starts a new line. */
 const isOpen = (text: string, at: number | null, found: Offers) => at !== null && text.slice(found.from, at) !== "";

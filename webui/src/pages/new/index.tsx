@@ -1,4 +1,4 @@
-/** A new experiment from the browser: its code, its configuration, and what that would do, before it is submitted. */
+/** Creates an experiment in the browser: its code, its configuration, and a preview of what it would do. */
 
 import { useQuery } from "@tanstack/react-query";
 import { CircleCheck, FlaskConical } from "lucide-react";
@@ -71,7 +71,7 @@ export function NewExperiment() {
     if (id) setText((await get<{ experiment: Experiment }>(`experiments/${id}`)).experiment.originalConfig);
   };
   const from = Number(params.get("from"));
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the address names where it begins, once
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the address sets the start, once
   useEffect(() => {
     if (from) void takeParent(from);
   }, [from]);
@@ -137,7 +137,7 @@ export function NewExperiment() {
   );
 }
 
-/** What has not changed for a moment. */
+/** The text once it has not changed for a moment. */
 function useSettled(text: string): string {
   const [settled, setSettled] = useState(text);
   useEffect(() => {
@@ -157,7 +157,7 @@ async function checkedBy(config: string, parentId?: number): Promise<Checked> {
     const { simulation } = await send<{ simulation: Simulation }>("POST", "preview-hp-search", { config: found.config });
     return { ...found, simulation };
   } catch (error) {
-    // A search that only its own program knows cannot be played.
+    // A search that runs in its own program cannot be simulated.
     if (error instanceof ApiError && error.status < 500) return { ...found, simulation: null };
     throw error;
   }

@@ -40,17 +40,17 @@ const FIELDS = [
 ];
 const encode = (text: string) => new TextEncoder().encode(text) as Uint8Array<ArrayBuffer>;
 
-test("each line knows the keys that lead to it, and an error its line", () => {
+test("each line knows the keys that lead to it, and each error its line", () => {
   expect(pathsOf(CONFIG)).toContain("hyperparameters.lr.minval");
   expect(pathsOf(CONFIG)).toContain("bind_mounts[].container_path");
   expect(lineOf(CONFIG, "hyperparameters.lr.minval")).toBe(4);
   expect(lineOf(CONFIG, "bind_mounts[0].container_path")).toBe(10);
-  // What is missing is missing from the map around it.
+  // An error about a missing field belongs to the map around it.
   expect(lineOf(CONFIG, "searcher.max_length")).toBe(5);
   expect(lineOf(CONFIG, "entrypoint")).toBe(0);
 });
 
-test("errors are told by field and line", () => {
+test("errors are reported by field and line", () => {
   const told =
     "invalid experiment configuration:\n  <config>.searcher.max_length: is required and not set\n  <config>.hyperparameters.lr.minval: must be a number";
   expect(wrongs(CONFIG, told).map((one) => [one.path, one.line])).toEqual([
@@ -60,7 +60,7 @@ test("errors are told by field and line", () => {
   expect(wrongs(CONFIG, "the configuration cannot be read as YAML: line 3, column 1: odd")).toMatchObject([{ line: 2, path: "" }]);
 });
 
-test("what may stand at a place is offered, and what its words forbid is not", () => {
+test("completions are those allowed at the cursor, and none that the other fields forbid", () => {
   const at = (text: string) => offers(text, text.length, FIELDS).offers.map((one) => one.label);
   expect(at("")).toEqual(["name", "max_restarts", "checkpoint_policy", "searcher"]);
   expect(at("name: x\nma")).toEqual(["max_restarts"]);
@@ -93,7 +93,7 @@ function tar(files: Record<string, string>): Uint8Array<ArrayBuffer> {
   return whole;
 }
 
-test("archives are unpacked, and the folder around all is left out", async () => {
+test("archives are unpacked, and a folder around all files is left out", async () => {
   const files = { "job/train.py": "print(1)\n", "job/data/a.txt": "ä".repeat(600), "job/config.yaml": "searcher: {}\n" };
   expect(untar(tar(files)).map((one) => one.path)).toEqual(Object.keys(files));
   const packed = new Uint8Array(
@@ -107,7 +107,7 @@ test("archives are unpacked, and the folder around all is left out", async () =>
   expect(() => untar(encode("x".repeat(600)))).toThrow("damaged");
 });
 
-test("a zip is read by its directory", async () => {
+test("a zip is read by its central directory", async () => {
   // Made by Python: one file stored, one deflated.
   const zip = Uint8Array.from(atob(ZIP), (one) => one.charCodeAt(0));
   const found = await unpack("x.zip", zip);
@@ -117,7 +117,7 @@ test("a zip is read by its directory", async () => {
   ]);
 });
 
-test("what is no code stays at home", () => {
+test("files that are not code are not submitted", () => {
   const isIgnored = ignores("# big\ndata/\n*.bin\n/out");
   expect(["data/x", "a/b.bin", "out", ".git/HEAD", "a/__pycache__/x.pyc"].every(isIgnored)).toBe(true);
   expect(["train.py", "a/out", "database.py"].some(isIgnored)).toBe(false);

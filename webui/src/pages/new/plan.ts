@@ -1,4 +1,4 @@
-/** What a configuration would do: how many trials, how long, at which cost, and when it would start. */
+/** What a configuration would do: how many trials, how long, at what cost, and when it would start. */
 
 import type { Config, Experiment, Trial } from "../../api/types";
 import { duration, number } from "../../parts/format";
@@ -15,13 +15,13 @@ export interface Pool {
 }
 export interface Amount {
   trials: number;
-  /** Of all trials together, in units of the searcher's length. */
+  /** Of all trials together, in the unit of the searcher's length. */
   length: number;
   unit: string;
   slots: number;
 }
 
-/** The unit that lengths of a configuration are in. */
+/** The unit of the lengths in a configuration. */
 export function unitOf(config: Config): string {
   const length = config.searcher?.max_length;
   return length && typeof length === "object" ? (Object.keys(length)[0] ?? "batches") : (config.searcher?.unit ?? "batches");
@@ -37,7 +37,7 @@ export function amount(config: Config, found: Simulation): Amount {
   };
 }
 
-/** Seconds of a slot per batch, as an earlier experiment took; null where that cannot be said. */
+/** Slot seconds per batch in an earlier experiment; null if unknown. */
 export function pace(parent: Experiment | undefined, trials: Trial[]): number | null {
   const batches = trials.reduce((sum, one) => sum + one.totalBatchesProcessed, 0);
   const seconds = trials.reduce((sum, one) => sum + one.wallClockTime, 0) * (parent?.config.resources?.slots_per_trial ?? 1);

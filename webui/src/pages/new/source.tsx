@@ -61,7 +61,7 @@ export function Source({ code, onChange, onParent }: { code: Code; onChange: (co
         <Earlier parent={code.parent} onParent={onParent} />
       ) : (
         <div>
-          {/* Folders are chosen by an attribute that React does not know. */}
+          {/* Choosing folders needs an attribute that React does not know. */}
           <input
             key={code.from}
             ref={input}

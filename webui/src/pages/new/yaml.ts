@@ -1,4 +1,7 @@
-/** Where one is in a configuration that is being written: it need not be whole, so it is read by its indentation. */
+/**
+ * Finds the position in a configuration that is still being written. It may be incomplete, so only its indentation is
+ * parsed.
+ */
 
 export interface Known {
   path: string;
@@ -16,7 +19,7 @@ interface Place {
 
 const KEY = /^(\s*)((?:- )*)("[^"]*"|'[^']*'|[\w.$-]+)\s*:(.*)$/;
 
-/** The keys that lead to each line, by line number from 0; `[]` are items of lists. */
+/** The path of keys that leads to each line, by line number from 0; `[]` marks list items. */
 export function pathsOf(text: string): string[] {
   const stack: Place[] = [];
   return text.split("\n").map((line) => {
@@ -32,7 +35,9 @@ export function pathsOf(text: string): string[] {
   });
 }
 
-/** The line that an error's path, such as `hyperparameters.lr.minval` or `bind_mounts[0].host_path`, is about; 0 where none is. */
+/**
+ * The line of an error's path, such as `hyperparameters.lr.minval` or `bind_mounts[0].host_path`; 0 if there is none.
+ */
 export function lineOf(text: string, path: string): number {
   const paths = pathsOf(text);
   for (let names = path.replace(/\[\d+\]/g, "[]").split("."); names.length; names = names.slice(0, -1)) {
@@ -49,7 +54,7 @@ export interface Wrong {
   line: number;
 }
 
-/** What the server says is wrong, by field. */
+/** The server's errors, by field. */
 export function wrongs(text: string, told: string): Wrong[] {
   const found = [...told.matchAll(/<(?:config|defaults\[\d+\])>\.?([^:\n]*): ([^\n]*)/g)].map(([, path, message]) => ({
     path: path!,
@@ -61,7 +66,7 @@ export function wrongs(text: string, told: string): Wrong[] {
   return [{ path: "", message: told, line: line ? Number(line[1]) - 1 : 0 }];
 }
 
-/** A field of the schema for a path of the text. */
+/** The schema's field for a path of the text. */
 export function known(fields: Known[], path: string): Known | undefined {
   return fields.find((one) => fits(one.path, path));
 }
@@ -74,19 +79,19 @@ function fits(pattern: string, path: string): boolean {
 }
 
 export interface Offer {
-  /** What is put in the place of what is typed. */
+  /** Replaces the typed word. */
   insert: string;
   label: string;
   hint: string;
 }
 
 export interface Offers {
-  /** Where what is typed begins. */
+  /** Start of the typed word. */
   from: number;
   offers: Offer[];
 }
 
-/** What may stand at a place of the text. */
+/** Completions at a position of the text. */
 export function offers(text: string, at: number, fields: Known[]): Offers {
   const begin = text.lastIndexOf("\n", at - 1) + 1;
   const line = text.slice(begin, at);
@@ -126,7 +131,7 @@ export function offers(text: string, at: number, fields: Known[]): Offers {
   };
 }
 
-/** The path of the map that a line with such an indentation stands in. */
+/** The path of the map that contains a line with this indentation. */
 function mapAround(before: string[], indent: number): string {
   const paths = pathsOf(before.join("\n"));
   for (let at = before.length - 1; at >= 0; at -= 1) {
@@ -139,7 +144,7 @@ function mapAround(before: string[], indent: number): string {
   return "";
 }
 
-/** Words that decide what else may stand beside them: `name` of a searcher, `type` of a storage or hyperparameter. */
+/** Fields that decide which siblings are allowed: `name` of a searcher, `type` of a storage or hyperparameter. */
 function wordsBeside(text: string, above: string): string[] {
   const paths = pathsOf(text);
   return text

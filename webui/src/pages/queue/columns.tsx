@@ -111,13 +111,13 @@ const WEIGHT: Column<Job> = {
   value: (job) => job.weight,
 };
 
-/** What decides who comes first, where that is not the same for all. */
+/** The column that decides who comes first, unless all values are equal. */
 export const shares = (jobs: Job[], ranks: boolean): Column<Job>[] => {
   const [one, of] = ranks ? [PRIORITY, (job: Job) => job.priority] : [WEIGHT, (job: Job) => job.weight];
   return new Set(jobs.map(of)).size > 1 ? [one] : [];
 };
 
-/** `grip` stands before the place of a job that can be moved. */
+/** `grip` is shown before the position of a job that can be moved. */
 export const ofWaiting = (
   grip: (job: Job) => React.ReactNode,
   place: (job: Job) => number,
@@ -150,7 +150,7 @@ export const ofWaiting = (
   BY,
 ];
 
-/** Its columns stand below those of what waits; `ordered` says that there are places before the names there. */
+/** Aligned with the columns of waiting jobs above; `ordered` says that those begin with a position. */
 export const ofRunning = (ordered: boolean, several: boolean, share: Column<Job>[]): Column<Job>[] => [
   { ...NAME, width: ordered ? PLACE_PX + NAME_PX : NAME_PX },
   STATE,

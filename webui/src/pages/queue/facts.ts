@@ -1,4 +1,4 @@
-/** What the queue tells of its jobs, in words. */
+/** The state of jobs in the queue, in words. */
 
 import type { Job } from "../../api/types";
 import { clock, duration } from "../../parts/format";
@@ -9,7 +9,7 @@ export interface Pool {
   stats: { queuedCount: number; scheduledCount: number };
 }
 
-/** Where a job of a kind is found in the REST API. */
+/** Path of each kind of job in the REST API. */
 export const NOUNS: Record<string, string> = {
   TYPE_EXPERIMENT: "experiments",
   TYPE_COMMAND: "commands",
@@ -24,27 +24,27 @@ export const isExperiment = (job: Job) => job.type === "TYPE_EXPERIMENT";
 export const pageOf = (job: Job) =>
   isExperiment(job) ? `/experiments/${job.entityId}/overview` : `/${NOUNS[job.type] ?? "tasks"}/${job.entityId}/logs`;
 
-/** Whatever can begin has begun by then. */
+/** A job that can start has started within this time. */
 const PLACED_MS = 10_000;
 
-/** A moment so many seconds from now. */
+/** The moment this many seconds from now. */
 function about(seconds: number, now: number): string {
   if (seconds < 1) return "now";
   return seconds < 60 ? "within a minute" : `about ${clock(now + seconds * 1000, now)}`;
 }
 
-/** Whether enough slots are free for it, and it has not begun all the same: they are not where it needs them. */
+/** Whether enough slots are free for the job but it has not started: they are not on an agent that it fits. */
 export const isStuck = (job: Job, now = Date.now()) =>
   job.startsIn !== null && job.startsIn < 1 && now - Date.parse(job.submissionTime) > PLACED_MS;
 
-/** When a job that waits would begin. */
+/** When a waiting job would start. */
 export function startsAt(job: Job, now = Date.now()): string {
   if (!job.canStart) return "never as it is";
   if (isStuck(job, now)) return "when slots fit";
   return job.startsIn === null ? "not known yet" : about(job.startsIn, now);
 }
 
-/** What a job that runs will do. */
+/** What a running job will do. */
 export function will(job: Job): string {
   if (job.endsIn !== null) return job.endsIn < 1 ? "ends now" : `ends in about ${duration(Math.ceil(job.endsIn / 60) * 60)}`;
   return job.isPreemptible ? "end not known yet" : "runs until it is ended";
@@ -56,7 +56,7 @@ export interface Preview {
   startsIn: number | null;
 }
 
-/** What a move would lead to, in one sentence; `names` are of jobs by their ids. */
+/** The effect of a move, in one sentence; `names` holds the names of jobs by id. */
 export function consequence(job: Job, found: Preview, names: Map<string, string>, now = Date.now()): string {
   const leaving = found.leaves.map((id) => names.get(id) ?? id);
   const shown = leaving.slice(0, 3).join(", ") + (leaving.length > 3 ? ` and ${leaving.length - 3} more` : "");

@@ -12,7 +12,7 @@ import { isWaiting, type Pool } from "./facts";
 import { Lists } from "./lists";
 import "./queue.css";
 
-/** Jobs of all pools, or of one: who waits, for what and until when, and what runs. */
+/** The jobs of all pools or of one: what waits, for what and until when, and what runs. */
 export function Queue() {
   const pool = useParams().pool;
   usePlace({ crumbs: [{ name: "Queue", to: "/jobs" }, ...(pool ? [{ name: pool }] : [])] });

@@ -16,7 +16,7 @@ import { called, consequence, isExperiment, isWaiting, NOUNS, type Pool, type Pr
 import { type Aim, Told, useMoving, wishOf } from "./moving";
 import { SetShare } from "./share";
 
-/** Changes of the queue: what they cost is asked for first, what they did is said with the way back. */
+/** Actions on the queue: shows the cost and asks first, then reports the effect and offers to undo it. */
 function useChanges(jobs: Job[], names: Map<string, string>) {
   const client = useQueryClient();
   const put = (job: Job, wish: object) =>
@@ -65,7 +65,7 @@ function placeOf(jobs: Job[], job: Job) {
   return { first: line[0]!, before: line[at - 1], after: line[at + 1] };
 }
 
-/** What puts a job where it stands now. */
+/** The request that puts a job back where it is now. */
 function wayBack(jobs: Job[], job: Job) {
   const { before, after } = placeOf(jobs, job);
   return after ? { aheadOf: after.jobId } : before && { behindOf: before.jobId };
@@ -139,7 +139,8 @@ export function Lists({ jobs, pools, several }: { jobs: Job[]; pools: Pool[]; se
         more={ordered ? "in starting order; drag to reorder" : "in order of submission"}
       >
         {waiting.length ? (
-          // biome-ignore lint/a11y/noStaticElementInteractions: the grips in it are the buttons; this is where they may be dropped
+          // biome-ignore lint/a11y/noStaticElementInteractions: the grips inside are the buttons; this is their drop
+          // area
           <div onDragOver={moving.over} onDrop={moving.drop}>
             <Table
               name="Waiting jobs"
@@ -155,7 +156,7 @@ export function Lists({ jobs, pools, several }: { jobs: Job[]; pools: Pool[]; se
         ) : (
           <p className="pad ink2">Nothing is waiting.</p>
         )}
-        {/* Below: rows must not move under the pointer. */}
+        {/* Below the table, so that rows do not move under the pointer. */}
         {moving.aim && <Told aim={moving.aim} names={names} />}
       </Card>
       <Card title="Running" flush more={counted(running)}>

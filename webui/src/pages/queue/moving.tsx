@@ -1,4 +1,4 @@
-/** A job is moved by dragging its grip or by the arrow keys on it; where it would go is told before it goes there. */
+/** Moves a job by dragging its grip or with the arrow keys; shows the target before the move. */
 
 import { useQuery } from "@tanstack/react-query";
 import { GripVertical } from "lucide-react";
@@ -9,7 +9,7 @@ import type { Job } from "../../api/types";
 import { Note } from "../../ui/card";
 import { called, consequence, type Preview } from "./facts";
 
-/** Where a job would go: ahead of or behind another one of its pool. */
+/** The target of a move: ahead of or behind another job of the same pool. */
 export interface Aim {
   job: Job;
   other: Job;
@@ -18,7 +18,7 @@ export interface Aim {
 
 export const wishOf = ({ other, ahead }: Aim) => (ahead ? { aheadOf: other.jobId } : { behindOf: other.jobId });
 
-/** Those among which a job has a place, and the place that is `by` further on. */
+/** The target `by` positions further on in the job's pool; null if that is where it is now. */
 function stepped(jobs: Job[], aim: Aim | null, job: Job, by: -1 | 1): Aim | null {
   const line = jobs.filter((one) => one.resourcePool === job.resourcePool);
   const at = line.findIndex((one) => one.jobId === job.jobId);
@@ -62,7 +62,7 @@ export function useMoving(jobs: Job[], canMove: (job: Job) => boolean, onMove: (
     const same = found && aim?.other.jobId === found.other.jobId && aim.ahead === found.ahead;
     if (found && !same) setAim(found.other.jobId === found.job.jobId ? null : found);
   };
-  // Not what was last told: the drop may come before that is drawn.
+  // Computed from the event rather than from `aim`, since the drop may come before the last aim is rendered.
   const drop = (event: DragEvent) => {
     const found = under(event);
     if (found && found.other.jobId !== found.job.jobId) onMove(found);
@@ -93,7 +93,7 @@ export function useMoving(jobs: Job[], canMove: (job: Job) => boolean, onMove: (
   return { aim, grip, mark, over, drop };
 }
 
-/** What the move that is aimed at would lead to. */
+/** The effect of the move that is being aimed. */
 export function Told({ aim, names }: { aim: Aim; names: Map<string, string> }) {
   const wish = { jobId: aim.job.jobId, ...wishOf(aim) };
   const found = useQuery({

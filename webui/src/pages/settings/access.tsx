@@ -61,7 +61,7 @@ const TOKENS: Column<Token>[] = [
   { id: "ends", head: "Ends", width: 130, cell: (one) => <Until at={one.expiry} />, value: (one) => one.expiry },
 ];
 
-/** Where somebody is signed in; each can be ended from here. */
+/** The user's sign-in sessions; each can be ended here. */
 export function Sessions({ user }: { user: number }) {
   const path = `users/${user}/sessions`;
   const found = useData<{ sessions: Session[] }>(path, ["access"]);
@@ -97,7 +97,7 @@ export function Sessions({ user }: { user: number }) {
   );
 }
 
-/** What programs show that act for somebody. A token is shown when it is made, and never again. */
+/** Access tokens for programs. A token is shown once, when it is created. */
 export function Tokens() {
   const found = useData<{ tokenInfo: Token[] }>("tokens", ["access"]);
   const [making, setMaking] = useState(false);

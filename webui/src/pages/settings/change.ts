@@ -4,7 +4,7 @@ import { useCallback } from "react";
 import { send } from "../../api/client";
 import { failed, toast } from "../../ui/toast";
 
-/** Asks for a change, says that it was done or why not, and has what is shown asked for again. */
+/** Sends a change, reports success or failure, and refetches what is shown. */
 export function useAct() {
   const client = useQueryClient();
   return useCallback(

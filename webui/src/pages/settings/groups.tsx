@@ -22,7 +22,7 @@ const COLUMNS: Column<Group>[] = [
   { id: "members", head: "Members", width: 90, num: true, cell: (one) => one.numMembers, value: (one) => one.numMembers },
 ];
 
-/** Groups of users: who may is told by the roles that they hold. */
+/** Groups of users; the roles of a group decide what its members may do. */
 export function Groups({ admin }: { admin: boolean }) {
   const found = useData<{ groups: Group[] }>("groups", TOPICS);
   const [making, setMaking] = useState(false);

@@ -1,4 +1,7 @@
-/** A part of the settings that is a list: its head with the one thing that adds to it, its rows, and what stands there when it is empty. */
+/**
+ * A settings section that is a list: a head with the one action that adds to it, its rows, and a text for when it is
+ * empty.
+ */
 
 import { Plus } from "lucide-react";
 import type { ReactNode } from "react";
@@ -10,15 +13,15 @@ import { Table, type TableProps } from "../../ui/table";
 
 interface Listing<Answer, Row> extends Omit<TableProps<Row>, "rows" | "name" | "empty"> {
   title: string;
-  /** What the table is called; its title, unless that is a sentence. */
+  /** Name of the table, if the title is a sentence. */
   name?: string;
   found: { data?: Answer; error: unknown; isPending: boolean; refetch?: () => unknown };
   rows: (answer: Answer) => Row[];
-  /** What adds a row. Who may not sees it, and why not. */
+  /** The action that adds a row. Users without permission see it disabled, with the reason. */
   make?: { verb: string; act: () => void; may?: boolean };
-  /** Beside that: a search. */
+  /** Beside that action, such as a search. */
   tools?: ReactNode;
-  /** How many there are, for the head. */
+  /** Number of rows, for the head. */
   count?: number;
   empty?: { icon: ReactNode; title: string; command: string; children: ReactNode };
 }

@@ -36,7 +36,7 @@ export function Profile({ user }: { user: User }) {
   );
 }
 
-/** Sessions from before end, this one too: one signs in anew. */
+/** Existing sessions end, including this one, so the user signs in again. */
 function NewPassword({ path }: { path: string }) {
   const act = useAct();
   const [error, setError] = useState("");

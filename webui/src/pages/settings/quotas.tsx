@@ -15,7 +15,7 @@ import { Listing } from "./listing";
 
 type Limits = Record<"slots" | "jobs" | "storageBytes", number | null>;
 interface Quota extends Limits {
-  /** As `user-3`. */
+  /** Such as `user-3`. */
   holder: string;
   kind: string;
   name: string;
@@ -26,7 +26,7 @@ const GIGA = 1e9;
 const FULL = 0.9;
 const TOPICS = ["rights", "users", "queue"];
 
-/** What somebody may have beside what they have; a bar fills as they come near. */
+/** Usage as a share of the limit; a bar fills as it gets near. */
 function share(head: string, what: keyof Limits, told: (value: number) => string): Column<Quota> {
   return {
     id: what,
@@ -56,7 +56,7 @@ const COLUMNS: Column<Quota>[] = [
   share("Checkpoints", "storageBytes", (value) => size(value)),
 ];
 
-/** Who is limited in slots held at once, jobs that have not ended, and bytes of checkpoints. */
+/** Limits on slots held at once, unfinished jobs, and bytes of checkpoints. */
 export function Quotas({ admin }: { admin: boolean }) {
   const found = useData<{ quotas: Quota[] }>("quotas", TOPICS);
   const [setting, setSetting] = useState<Quota | "new" | null>(null);
@@ -92,7 +92,7 @@ export function Quotas({ admin }: { admin: boolean }) {
   );
 }
 
-/** Everybody who can have a quota, by its name in the REST API. */
+/** Everyone who can have a quota, by their name in the REST API. */
 function useHolders(wanted: boolean): (readonly [string, string])[] {
   const users = useData<{ users: User[] }>(wanted ? "users" : null);
   const groups = useData<{ groups: Group[] }>(wanted ? "groups" : null);

@@ -18,7 +18,7 @@ import { Listing } from "./listing";
 const STATES = ["COMPLETED", "ERROR", "CANCELED", "PAUSED", "ACTIVE"] as const;
 const USUAL: readonly string[] = ["COMPLETED", "ERROR"];
 const CHANGE = "TRIGGER_TYPE_EXPERIMENT_STATE_CHANGE";
-/** Attempts are made at any time, and no topic of the live channel tells of them. */
+/** Deliveries are attempted at any time without an event on the live channel, so the page polls. */
 const FRESH_MS = 5000;
 
 const kind = (one: Webhook) => (one.webhookType === "WEBHOOK_TYPE_SLACK" ? "Slack" : "JSON");
@@ -37,7 +37,7 @@ const COLUMNS: Column<Webhook>[] = [
   },
 ];
 
-/** Who is told when experiments change their state; for administrators, as addresses and keys are secrets. */
+/** Webhooks for state changes of experiments; for administrators, since addresses and keys are secrets. */
 export function Webhooks({ admin }: { admin: boolean }) {
   if (admin) return <All />;
   return (

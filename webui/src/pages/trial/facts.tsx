@@ -1,4 +1,4 @@
-/** The answer of a trial's page, in five figures. */
+/** The five key figures of a trial's page. */
 
 import { useRef } from "react";
 import { Link } from "react-router";
@@ -58,7 +58,7 @@ export function TrialFacts({ trial, one, place }: { trial: Trial; one?: Experime
   );
 }
 
-/** Why it was never started again. */
+/** Why it was never restarted. */
 const neverAgain = (trial: Trial) =>
   trial.state === "STATE_ERROR" ? "it failed at its first try" : isOver(trial.state) ? "it ran through" : "none so far";
 

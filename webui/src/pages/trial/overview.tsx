@@ -1,4 +1,4 @@
-/** A trial at a glance: how good, how far, what it cost; its charts; its values, checkpoints and runs. */
+/** A trial at a glance: how good, how far, what it cost; its charts, values, checkpoints and runs. */
 
 import { Copy } from "lucide-react";
 import { useMemo } from "react";
@@ -27,7 +27,7 @@ export function TrialOverview({ trial, one, topics }: { trial: Trial; one?: Expe
   const runs = useRuns(trial, topics[0]!);
   const rules = useMemo(() => restartsOf(runs, trial), [runs, trial]);
   const names = namesOf(trial);
-  // What the machine reports of itself says nothing of the training.
+  // Machine metrics say nothing about the training.
   const said = names.some((each) => !isProfile(each.group));
   return (
     <>
@@ -133,7 +133,7 @@ interface Run {
 
 const NO_RUNS: Run[] = [];
 
-/** Of a trial, the newest first. */
+/** The runs of a trial, newest first. */
 function useRuns(trial: Trial, topic: string): Run[] {
   const found = useData<{ task: { allocations: Run[] } }>(`tasks/${trial.taskId}`, [topic]);
   const all = found.data?.task.allocations ?? NO_RUNS;
@@ -142,7 +142,7 @@ function useRuns(trial: Trial, topic: string): Run[] {
 
 const numberOf = (run: Run) => run.allocationId.split(".").at(-1);
 
-/** Where it was started again, on both axes of time. */
+/** Where the trial restarted, on both time axes. */
 function restartsOf(runs: Run[], trial: Trial): Rule[] {
   const began = Date.parse(trial.startTime) / 1000;
   return runs

@@ -1,4 +1,4 @@
-/** How a trial stands among the others of its search. */
+/** How a trial ranks among the others of its search. */
 
 import { useMemo } from "react";
 
@@ -9,17 +9,17 @@ import { nth, number } from "../../parts/format";
 import { useRungs } from "../experiment/decided";
 
 export interface Place {
-  /** 1 for the best; 0 where it has no value. */
+  /** 1 for the best; 0 if it has no value. */
   rank: number;
   of: number;
-  /** As `2nd best of 14 trials`, and what the search decided of it, as `stopped after 4 epochs, 6th of 8`. */
+  /** Such as `2nd best of 14 trials`, and the decision of the search, such as `stopped after 4 epochs, 6th of 8`. */
   words: string[];
   /** Neighbours by id. */
   before?: number;
   after?: number;
-  /** The best ones. */
+  /** Ids of the best trials. */
   best: number[];
-  /** How far the next one is behind, or the one above ahead. */
+  /** For the best trial, its lead over the second; otherwise, its distance from the best. */
   against: { id: number; by: number } | null;
   /** The search closed it. */
   stopped: boolean;

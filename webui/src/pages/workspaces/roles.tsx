@@ -37,7 +37,7 @@ interface Grant {
 
 const TOPICS = ["rights", "users"];
 
-/** Whether who looks may give roles here, and whether roles count at all. */
+/** Whether the user may assign roles here, and whether roles are enforced at all. */
 function useMay(id: number) {
   const me = useMe();
   const summary = useData<{ assignments: { roleId: number; scopeWorkspaceIds: number[]; scopeCluster: boolean }[]; roles: Role[] }>(
@@ -54,7 +54,7 @@ function useMay(id: number) {
   return { may: Boolean(me.data?.user.admin || (counts && gives)), counts };
 }
 
-/** Who was given which role in a workspace. Where roles do not count yet, this prepares for it. */
+/** The roles assigned in a workspace. If roles are not enforced yet, this prepares for it. */
 export function WorkspaceRoles({ id }: { id: number }) {
   const found = useData<Told>(`roles/workspace/${id}`, TOPICS);
   const { may, counts } = useMay(id);

@@ -1,4 +1,7 @@
-/** The cause of a failure, above its log: who failed first, with which line, where in the code, and what became of the other ranks. */
+/**
+ * The cause of a failure, above the log: who failed first, at which line, where in the code, and what happened to the
+ * other ranks.
+ */
 
 import { ArrowRight, FileCode2, Gauge } from "lucide-react";
 
@@ -9,14 +12,14 @@ import { type Cause, headline, type RankEnd, shortPath } from "./cause";
 import { clock } from "./line";
 
 const MOST_RANKS = 32;
-/** Of the bars: where the first failure is. */
+/** Position of the first failure along the bars, as a share of their width. */
 const FIRST_AT = 0.3;
 const LEAST_MS = 1000;
 
 interface Props {
   cause: Cause;
   onLine: (id: string) => void;
-  /** Addresses of the code at its place, and of what the machine did then. */
+  /** Addresses of the code at the failure, and of the machine metrics at that time. */
   code?: string;
   machine?: string;
 }
@@ -73,7 +76,7 @@ const elapsed = (from: string, to: string) => {
   return seconds < 10 ? `${seconds.toFixed(1)} s` : seconds < 600 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60)} min`;
 };
 
-/** When each rank was heard last, as bars over the last moments. */
+/** When each rank last wrote a line, as bars over the last moments. */
 function Ranks({ cause }: { cause: Cause }) {
   const named = cause.ranks.filter((one) => one.rankId !== null);
   const ended = (one: RankEnd) => Date.parse(one.failedTimestamp ?? one.lastTimestamp);

@@ -39,22 +39,22 @@ const LINES = [
   line(9, null, "agent: ended"),
 ];
 
-test("a traceback has its head, its frames, its end, and those of the cause a ground, whoever writes between", () => {
+test("a traceback marks head, frames and end, those of the cause separately, even with other writers in between", () => {
   const found = marksOf(LINES, CAUSE);
   expect(LINES.map((one) => found.get(one.id)?.mark ?? "-")).toEqual(["-", "head", "-", "own", "", "frame", "said", "head", "-"]);
   expect(LINES.filter((one) => found.get(one.id)?.isCause).map((one) => one.id)).toEqual([2, 4, 5, 6, 7]);
   expect(marksOf(LINES, null).get(7)).toEqual({ mark: "said", isCause: false });
 });
 
-test("lines of other ranks behind the failure follow from it", () => {
+test("lines of other ranks after the failure follow from it", () => {
   expect(LINES.filter((one) => follows(one, CAUSE)).map((one) => one.id)).toEqual([3, 8]);
   expect(follows({ ...LINES[7]!, allocationId: "1.a.2" }, CAUSE)).toBe(false);
-  // Printed before, and arrived later.
+  // Printed before the failure, but it arrived later.
   expect(follows(line(20, 0, "step", 1), CAUSE)).toBe(false);
   expect(follows(LINES[7]!, null)).toBe(false);
 });
 
-test("it is said in words", () => {
+test("the headline says it in words", () => {
   expect(headline({ ...CAUSE, ranks: [0, 1].map((rankId) => ({ rankId }) as never) })).toBe("Rank 1 failed first: GPU memory ran out");
   expect(headline({ ...CAUSE, rankId: null, words: "" })).toBe("It failed");
   expect(shortPath(CAUSE.place!.file)).toBe("model/attention.py");

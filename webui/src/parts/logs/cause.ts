@@ -1,4 +1,4 @@
-/** Why a task failed: who failed first over all ranks, as the server tells it. */
+/** Why a task failed: who failed first over all ranks, as determined by the server. */
 
 import { isHead, type Line, RANK } from "./window";
 
@@ -28,7 +28,7 @@ export interface Cause {
   ranks: RankEnd[];
 }
 
-/** What a line is to the reader: part of a traceback, of the cause, or the line that says what was wrong. */
+/** What a line is: part of a traceback, of the cause, or the line that says what was wrong. */
 export type Mark = "" | "head" | "frame" | "own" | "said";
 export interface Marked {
   mark: Mark;
@@ -38,10 +38,10 @@ export interface Marked {
 const FRAME = /^\s+File "([^"]+)", line \d+/;
 const FOREIGN = /\/(site|dist)-packages\/|\/lib\/python\d|^</;
 
-/** Who prints: a rank of a run, on its stream. */
+/** Identifies a writer: a rank of a run, on its stream. */
 const writer = (line: Line) => `${line.allocationId} ${line.rankId}`;
 
-/** Marks of the lines that have any, by id. Lines of several ranks may stand between one another. */
+/** The marks of lines, by id. Lines of several ranks may be interleaved. */
 export function marksOf(lines: Line[], cause: Cause | null): Map<number, Marked> {
   const found = new Map<number, Marked>();
   const open = new Set<string>();
@@ -68,7 +68,7 @@ export function marksOf(lines: Line[], cause: Cause | null): Map<number, Marked>
   return found;
 }
 
-/** Lines of other ranks that follow from the failure. */
+/** Whether a line of another rank follows from the failure. */
 export const follows = (line: Line, cause: Cause | null): boolean =>
   cause !== null &&
   line.rankId !== null &&
@@ -83,7 +83,7 @@ export const headline = (cause: Cause) => {
   return cause.words ? `${who}: ${cause.words}` : who;
 };
 
-/** The last part of a path that a reader recognizes. */
+/** The part of a path that a reader recognizes. */
 export const shortPath = (file: string) =>
   file
     .replace(/^.*\/(?:workdir|context|src)\//, "")

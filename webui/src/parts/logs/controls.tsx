@@ -1,4 +1,4 @@
-/** The one row of tools above the lines. */
+/** The toolbar above the lines. */
 
 import { Clock, Download, Maximize2, Search as Glass, SlidersHorizontal, TextAlignStart, WrapText } from "lucide-react";
 import { useEffect, useState } from "react";
@@ -21,7 +21,7 @@ interface Props {
   summary: Summary;
   params: URLSearchParams;
   place: Place;
-  /** Whether the cause of a failure is known, and more lines may come. */
+  /** The cause of a failure is known; `over`: no more lines will come. */
   hasCause: boolean;
   over: boolean;
   onChange: Change;
@@ -90,7 +90,7 @@ function ranksOf(summary: Summary): [string, string][] {
   return [["", `all ${ranks.length}`], ...(summary.withoutRank ? ([["-1", "none"]] as [string, string][]) : []), ...ranks];
 }
 
-/** What is looked for. */
+/** The search field. */
 function Search({
   filters,
   lines,
@@ -139,7 +139,7 @@ interface MoreProps {
   onCopy: () => void;
 }
 
-/** What is used less often. */
+/** The less common tools. */
 function More({ filters, summary, params, onChange, onHit, onCopy }: MoreProps) {
   const used =
     NAMES.filter(([name]) => filters[name]).length + Number(filters.regex) + Number(!filters.only) + Number(params.get("collapse") === "1");

@@ -1,4 +1,4 @@
-/** What of a log is wanted: as it stands in the address, in a question to the server, and in a command line. */
+/** The filters of a log in three forms: in the address, in a request to the server, and on a command line. */
 
 import { query } from "../../api/client";
 
@@ -13,7 +13,7 @@ export interface Filters {
   source: string;
   text: string;
   regex: boolean;
-  /** Only lines that hold the text; else all lines, and the text is jumped to. */
+  /** Show only lines that contain the text; otherwise show all lines, and jump between the hits. */
   only: boolean;
 }
 
@@ -43,14 +43,14 @@ const searched = (filters: Filters) => (filters.text ? (filters.regex ? { regex:
 /** Parameters for the lines that are shown. */
 export const shown = (filters: Filters) => ({ ...chosen(filters), ...(filters.only ? searched(filters) : {}) });
 
-/** Parameters for the lines that are hits among those shown. */
+/** Parameters for the hits among the lines shown. */
 export const hits = (filters: Filters) => ({ ...chosen(filters), ...searched(filters) });
 
 export const isFiltered = (filters: Filters) => query(shown(filters)) !== "";
 
 const quoted = (text: string) => (/^[\w.,:=@/+-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);
 
-/** What `det` prints the same lines with; `file` is where they are put. */
+/** The `det` command that prints the same lines; `file` is where it writes them. */
 export function commandLine(command: string, filters: Filters, file = ""): string {
   const search = filters.only && filters.text ? [filters.regex ? "--regex" : "--search", filters.text] : [];
   const options: [string, string][] = [

@@ -1,4 +1,4 @@
-/** Below the lines: where one is, what is known of the chosen line, and the same in a terminal. */
+/** Below the lines: the position in the log, details of the selected line, and the equivalent command. */
 
 import { Copy, Link2, UnfoldVertical, WholeWord } from "lucide-react";
 

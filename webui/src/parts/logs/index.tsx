@@ -1,4 +1,4 @@
-/** The log of a trial or task: the cause first, then a window that moves through all of it. */
+/** The log of a trial or task: the cause of a failure first, then a window that moves through the whole log. */
 
 import { useQuery } from "@tanstack/react-query";
 import { ArrowDown } from "lucide-react";
@@ -26,10 +26,10 @@ const FRESH_MS = 5000;
 const SETTLED_MS = 150;
 
 interface Props {
-  /** Path of whose log it is, such as `trials/7`. */
+  /** Path of the log's owner, such as `trials/7`. */
   source: string;
   command: string;
-  /** It ended in an error: the log opens where that shows. */
+  /** The task ended in an error, so the log opens there. */
   failed?: boolean;
 }
 
@@ -45,10 +45,10 @@ export function Logs(props: Props) {
     queryKey: ["log cause", source],
     enabled: Boolean(failed),
     queryFn: async () => (await get<{ cause: Cause | null }>(`${source}/logs/cause`)).cause,
-    // The last lines come a moment after the end.
+    // The last lines arrive a moment after the end.
     refetchInterval: over ? false : FRESH_MS,
   });
-  // Where the cause is not known the log is shown all the same.
+  // If the cause cannot be loaded, show the log without it.
   if (failed && cause.isPending) return <Loaded found={cause}>{() => null}</Loaded>;
   return (
     <Loaded found={found}>
@@ -206,14 +206,14 @@ function Log({ source, command, summary, cause, onOver }: LogProps) {
 /** Errors, and tracebacks that a script printed without a level. */
 const ERRORS = [{ levels: ["LOG_LEVEL_ERROR", "LOG_LEVEL_CRITICAL"] }, { searchText: "Traceback (most recent call last)" }];
 
-/** Where a log opens that no link to a line leads to. */
+/** Where a log opens unless a link names a line. */
 function openingOf(params: URLSearchParams, cause: Cause | null): Target {
   const at = params.get("at");
   if (at) return { at };
   return cause && !isFiltered(filtersOf(params)) ? { id: Number(cause.said.id) } : "end";
 }
 
-/** Addresses of the code at the cause's place, and of the machine's use at its time; of trials alone. */
+/** Addresses of the code at the cause, and of the machine metrics at that time; for trials only. */
 function useLinks(cause: Cause | null) {
   const { id, trial } = useParams();
   return useMemo(() => {
@@ -226,7 +226,7 @@ function useLinks(cause: Cause | null) {
 const BELOW_PX = 16;
 const LEAST_PX = 420;
 
-/** The rest of the window below the tabs is its height. */
+/** The log takes the rest of the window's height below the tabs. */
 function useFill(frame: React.RefObject<HTMLDivElement | null>, again: unknown) {
   const fill = useCallback(() => {
     const element = frame.current;
@@ -234,7 +234,7 @@ function useFill(frame: React.RefObject<HTMLDivElement | null>, again: unknown) 
     const top = element.getBoundingClientRect().top + window.scrollY;
     element.style.setProperty("--fill", `${Math.max(LEAST_PX, window.innerHeight - top - BELOW_PX)}px`);
   }, [frame]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: what stands above it may have changed
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `again` changes when something above the log does
   useLayoutEffect(() => {
     fill();
     const watcher = new ResizeObserver(fill);

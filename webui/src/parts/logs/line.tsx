@@ -12,7 +12,7 @@ function spansOf(text: string, part: string): Span[] {
   return found;
 }
 
-/** Text with its hits marked; `from` is where it begins in the line. */
+/** The text with its hits highlighted; `from` is the offset of the text within the line. */
 function marked(text: string, from: number, spans: Span[]): ReactNode {
   const parts: ReactNode[] = [];
   let at = 0;
@@ -28,7 +28,7 @@ function marked(text: string, from: number, spans: Span[]): ReactNode {
 function Text({ text, hits, part }: { text: string; hits?: Span[]; part: string }) {
   const found = stretches(text);
   const clean = found.map((one) => one.text).join("");
-  // The server counts in the text as it is: where escapes are left out, its places no longer fit.
+  // The server's offsets refer to the raw text; they do not apply once escape sequences are removed.
   const spans = part ? spansOf(clean, part) : clean === text ? (hits ?? []) : [];
   let from = 0;
   return found.map((one, at) => {
@@ -46,7 +46,7 @@ function Text({ text, hits, part }: { text: string; hits?: Span[]; part: string 
 
 interface Props {
   line: Line;
-  /** How often it stands here in a row. */
+  /** How often the line repeats here. */
   times: number;
   marked?: Marked;
   stamps: boolean;
@@ -56,7 +56,7 @@ interface Props {
   opened?: string;
 }
 
-/** Levels that are worth a word beside the line. */
+/** Levels that are shown as a word. */
 const SAID = new Set(["WARNING", "ERROR", "CRITICAL"]);
 
 /** One line of the log. */
@@ -70,7 +70,7 @@ export const LineRow = memo(function LineRow({ line, times, marked, stamps, rank
     chosen ? "chosen" : "",
   ];
   return (
-    // biome-ignore lint/a11y/useFocusableInteractive: the list has the focus, and names the line that is chosen
+    // biome-ignore lint/a11y/useFocusableInteractive: the list has the focus and refers to the selected line
     <div id={`line-${line.id}`} data-id={line.id} role="option" aria-selected={chosen} className={classes.filter(Boolean).join(" ")}>
       <span className="n">{line.number || ""}</span>
       {stamps && <time title={line.timestamp}>{clock(line.timestamp)}</time>}
@@ -97,7 +97,7 @@ export const LineRow = memo(function LineRow({ line, times, marked, stamps, rank
 
 const pad = (value: number, digits = 2) => String(value).padStart(digits, "0");
 
-/** Time of day in the reader's zone. */
+/** Time of day in the user's time zone. */
 export function clock(timestamp: string): string {
   const at = new Date(timestamp);
   return `${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}.${pad(at.getMilliseconds(), 3)}`;

@@ -1,4 +1,4 @@
-/** The lines in view: of the window of the log that the page holds, those that one sees are mounted. */
+/** Renders the lines in view, out of the window of the log that the page holds. */
 
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { ChevronRight } from "lucide-react";
@@ -12,7 +12,7 @@ import { type Row, rowOf, rowsOf } from "./window";
 const LINE_PX = 19;
 const FOLD_PX = 32;
 const BESIDE = 20;
-/** So many rows before an end of the window the next lines are asked for. */
+/** How many rows before an end of the window the next lines are requested. */
 const AHEAD = 150;
 const END_PX = 4;
 
@@ -54,24 +54,24 @@ export function LineList({ reading, cause, fold, collapse, stamps, wrap, ranked,
     estimateSize: (at) => (rows[at]?.kind === "fold" ? FOLD_PX : LINE_PX),
     getItemKey: (at) => rows[at]?.key ?? at,
     overscan: BESIDE,
-    // What is in view stays where it is while lines come before it.
+    // Keeps the view in place while lines are added above it.
     anchorTo: "end",
     paddingStart: 6,
     paddingEnd: 6,
   });
 
-  // A change of how lines are laid out makes what was measured untrue.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: they are what the sizes depend on
+  // A change of layout invalidates the measured heights.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the heights depend on these
   useLayoutEffect(() => virtual.measure(), [wrap, stamps, ranked]);
 
-  /** The reader has moved the view, so it stays where he left it; until then it stays where the goal is. */
+  /** The user has scrolled, so the view stays there; until then it stays at the goal. */
   const byHand = useRef(false);
   const isShort = virtual.getTotalSize() <= (virtual.scrollRect?.height ?? 0);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a new goal counts, whatever was done before
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new goal overrides earlier scrolling
   useLayoutEffect(() => {
     byHand.current = false;
   }, [goal]);
-  // After each drawing: what is measured, and what comes before the goal, moves it.
+  // After every render, since measured heights and lines added above move the goal.
   useLayoutEffect(() => {
     if (!goal || !rows.length || (byHand.current && !following)) return;
     const at = following ? rows.length - 1 : rowOf(rows, goal.id);
@@ -89,9 +89,9 @@ export function LineList({ reading, cause, fold, collapse, stamps, wrap, ranked,
     if (startIndex < AHEAD) grow(true);
     if (endIndex > rows.length - AHEAD) grow(false);
   };
-  // Where all that is there fits into the view nothing can be scrolled.
+  // If all lines fit into the view, there is no scrolling that would request more.
   const isBusy = reading.busy;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: asked once for each answer
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs once per answer
   useEffect(() => {
     if (isShort && !isBusy && rows.length) enough();
   }, [isShort, isBusy, rows.length]);
@@ -193,7 +193,8 @@ export function LineList({ reading, cause, fold, collapse, stamps, wrap, ranked,
 function Fold({ row, cause }: { row: Row & { kind: "fold" }; cause: Cause }) {
   const ranks = new Set(row.lines.map((line) => line.rankId)).size;
   return (
-    // biome-ignore lint/a11y/useFocusableInteractive: the list has the focus; going to it with the arrow keys opens it
+    // biome-ignore lint/a11y/useFocusableInteractive: the list has the focus; moving to this row with the arrow keys
+    // opens it
     <div className="fold-row" role="option" aria-selected={false} data-fold={row.lines[0]!.id}>
       <ChevronRight className="s" />
       {row.lines.length.toLocaleString("en")} lines of {ranks === 1 ? `rank ${row.lines[0]!.rankId}` : `${ranks} ranks`} that follow from{" "}

@@ -15,11 +15,11 @@ test("colours and weights become styles, and end", () => {
   ]);
 });
 
-test("what moves a cursor, sets a title or stands unfinished leaves nothing", () => {
+test("cursor movements, window titles and incomplete escape sequences are removed", () => {
   expect(plain("\x1b[2K\x1b[1Gstep\x1b]0;title\x07 \x1b]8;;http://x\x1b\\link\x1b[")).toBe("step link[");
 });
 
-test("control characters come in sight, and HTML stays text", () => {
+test("control characters are shown as symbols, and HTML stays text", () => {
   expect(plain("a\x00b\x07\tc\x7f")).toBe("a\u2400b\u2407\tc\u2421");
   expect(plain("\x1b[1m<b>&amp;\x1b[0m\rover")).toBe("<b>&amp;\u240dover");
 });

@@ -1,4 +1,4 @@
-/** Holds a window of a log, moves it, and lets it follow the log's end. */
+/** Holds a window of a log, moves it, and makes it follow the end of the log. */
 
 import { useCallback, useEffect, useRef, useState } from "react";
 
@@ -14,18 +14,18 @@ export type Target = { id: number } | { number: number } | { at: string } | "sta
 
 export interface Reading extends Stretch {
   error: unknown;
-  /** Asked for lines and waiting. */
+  /** A request for lines is pending. */
   busy: boolean;
-  /** A long search has come to the line with this number; 0: none is going on. */
+  /** Number of the line that a long search has reached; 0 if none is running. */
   searched: number;
   /** No further line will come. */
   over: boolean;
-  /** Lines that have come while the window was elsewhere. */
+  /** Lines that arrived while the window was elsewhere. */
   came: number;
   following: boolean;
-  /** The line that was last gone to; `turn` tells two jumps to it apart. */
+  /** The line of the last jump; `turn` distinguishes two jumps to the same line. */
   goal: { id: number; turn: number } | null;
-  /** A word to the reader; goes with the next move. */
+  /** A message to the user; cleared by the next move. */
   told: string;
   tell: (word: string) => void;
   tellSearched: (number: number) => void;
@@ -34,7 +34,10 @@ export interface Reading extends Stretch {
   setFollowing: (follow: boolean) => void;
 }
 
-/** `wanted` are the parameters of the lines to show; `opening` is where the window is at first, `last` the last line, `counted`: all are wanted. */
+/**
+ * `wanted`: parameters of the lines to show; `opening`: initial position of the window; `last`: id of the last line;
+ * `counted`: all lines are shown.
+ */
 export function useReading(path: string, wanted: Record<string, unknown>, opening: Target, last: number, counted: boolean): Reading {
   const key = JSON.stringify(wanted);
   const [held, setHeld] = useState<Stretch>(NOTHING);
@@ -58,7 +61,7 @@ export function useReading(path: string, wanted: Record<string, unknown>, openin
     setHeld(next);
   }, []);
 
-  /** Work that ends with a change of the window, unless the window has gone elsewhere meanwhile. */
+  /** Runs work that changes the window; its result is dropped if the window has moved elsewhere meanwhile. */
   const attempt = useCallback(async (work: (source: Source, isNew: () => boolean) => Promise<void>) => {
     const asked = source.current;
     if (!asked) return;
@@ -75,7 +78,7 @@ export function useReading(path: string, wanted: Record<string, unknown>, openin
     if (isNew()) setBusy(false);
   }, []);
 
-  /** What pages do not hold yet, but has come already. */
+  /** Adds lines that have arrived by streaming but are not in the pages yet. */
   const completed = useCallback((lines: Line[], ended: boolean) => {
     const last = lines.at(-1)?.id ?? now.current.held.lines.at(-1)?.id ?? -1;
     const rest = ended ? recent.current.behind(last) : [];
@@ -135,7 +138,7 @@ export function useReading(path: string, wanted: Record<string, unknown>, openin
     [show],
   );
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: where the log is opened, and its last line, count once for each question
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `opening` and `last` count only when the request changes
   useEffect(() => {
     const stop = new AbortController();
     source.current = new Source(path, JSON.parse(key), stop.signal, setSearched);
@@ -185,14 +188,14 @@ async function windowAt(source: Source, target: Target): Promise<{ stretch: Stre
   return { stretch: { lines: [...earlier.lines, ...later.lines], atStart: earlier.ended, atEnd: later.ended }, goal: id };
 }
 
-/** The line meant; null when there is none so far on. */
+/** Id of the line meant; null if the log does not reach that far yet. */
 async function idOf(source: Source, target: { id: number } | { number: number } | { at: string }): Promise<number | null> {
   if ("id" in target) return target.id;
   const place = "number" in target ? { fromNumber: Math.max(target.number, 1) } : { timestampAfter: target.at };
   return (await source.behind(place, 1)).lines[0]?.id ?? null;
 }
 
-/** Hands on lines as they come, gathered; goes on after a break, until the log is over. */
+/** Streams new lines to `take` in batches; reconnects after an interruption, until the log is over. */
 function tailed(source: Source, last: number, take: (lines: Line[]) => void, setOver: (over: boolean) => void): () => void {
   let coming: Line[] = [];
   const flush = () => {
@@ -210,7 +213,7 @@ function tailed(source: Source, last: number, take: (lines: Line[]) => void, set
         flush();
         return setOver(true);
       } catch (failure) {
-        // A question that is refused is refused again.
+        // A rejected request would be rejected again.
         if (failure instanceof ApiError && failure.status < 500) return;
         await new Promise((done) => setTimeout(done, AGAIN_MS));
       }

@@ -1,4 +1,4 @@
-/** Where the lines of a log come from. */
+/** The REST calls that read a log. */
 
 import { get, query, stream } from "../../api/client";
 import type { LogLine } from "../../api/types";
@@ -17,14 +17,14 @@ export interface Summary {
   lastLine: string | null;
   firstError: string | null;
   failingLine: string | null;
-  /** Parts of the log, of 240, that have errors or warnings. */
+  /** Those of the log's 240 parts that have errors or warnings. */
   marks: { part: number; errors: number; warnings: number }[];
 }
 
 interface Page {
   lines: Line[];
   more: boolean;
-  /** Id to ask on from, and the number of the line there. */
+  /** Id to continue from, and the line number there. */
   cursor: string;
   number: number;
 }
@@ -32,20 +32,20 @@ interface Page {
 type Parameters = Record<string, unknown>;
 const DOWN = { orderBy: "ORDER_BY_DESC" };
 
-/** Asks for one log; every answer is dropped once `signal` is aborted. */
+/** Reads one log; every answer is dropped once `signal` is aborted. */
 export class Source {
   constructor(
     readonly path: string,
     private readonly wanted: Parameters,
     readonly signal: AbortSignal,
-    /** Tells the number of the line that a long search has come to; 0 when it is over. */
+    /** Receives the line number that a long search has reached; 0 when it is over. */
     private readonly searched: (number: number) => void = () => {},
   ) {}
 
-  /** Lines behind a line, or from a number on, or from the first one on; at most `limit`. */
+  /** At most `limit` lines after a line, from a line number, or from the start. */
   behind = (place: { afterId?: number; fromNumber?: number }, limit: number) => this.pages({ ...place }, limit, "afterId");
 
-  /** Lines before a line, or the last ones, in the order of the log. */
+  /** Lines before a line, or the last ones, in log order. */
   async before(place: { beforeId?: number }, limit: number) {
     const found = await this.pages({ ...place, ...DOWN }, limit, "beforeId");
     return { lines: found.lines.reverse(), ended: found.ended };
@@ -69,7 +69,7 @@ export class Source {
 
   private page = (place: Parameters) => get<Page>(`${this.path}/logs/page${query({ ...this.wanted, ...place })}`);
 
-  /** Lines as they come, from behind a line on, until the log is over. */
+  /** Yields lines as they arrive, after the given one, until the log is over. */
   async *following(afterId: number): AsyncGenerator<Line[]> {
     const path = `${this.path}/logs${query({ ...this.wanted, mark: "", follow: true, afterId: Math.max(afterId, 0) })}`;
     for await (const page of stream<LogLine>(path, this.signal)) yield page.map(ofStream);

@@ -1,4 +1,4 @@
-/** The whole log as a strip at the right: where errors and warnings are, where the view is; a press goes there. */
+/** The whole log as a strip at the right: shows errors, warnings and the view; a click jumps there. */
 
 import type { KeyboardEvent, PointerEvent } from "react";
 

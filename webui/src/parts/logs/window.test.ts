@@ -16,7 +16,7 @@ const line = (id: number, log = `${id}`): Line => ({
 });
 const lines = (from: number, to: number) => Array.from({ length: to - from }, (_, at) => line(from + at));
 
-test("a stretch grows at one end and is cut at the other", () => {
+test("a window grows at one end and is cut at the other", () => {
   const held = behind({ lines: lines(0, 1000), atStart: true, atEnd: false }, lines(990, 1400), true);
   expect(held.lines.length).toBe(KEPT);
   expect([held.lines[0]!.id, held.lines.at(-1)!.id, held.atStart, held.atEnd]).toEqual([200, 1399, false, true]);
@@ -24,7 +24,7 @@ test("a stretch grows at one end and is cut at the other", () => {
   expect([back.lines[0]!.id, back.lines.at(-1)!.id, back.atStart, back.atEnd]).toEqual([0, 1199, true, false]);
 });
 
-test("repeats become one row", () => {
+test("repeated lines become one row", () => {
   const found = rowsOf([line(1, "a"), line(2, "a"), line(3, "b"), line(4, "a")], { collapse: true });
   expect(found.map((row) => [row.key, row.kind === "line" && row.times])).toEqual([
     [1, 2],
@@ -34,7 +34,7 @@ test("repeats become one row", () => {
   expect([0, 1, 2, 3, 9].map((id) => rowOf(found, id))).toEqual([0, 0, 0, 1, 2]);
 });
 
-test("lines that follow are folded but for the first two, and open again", () => {
+test("lines that follow from a failure are folded except the first two, and open again", () => {
   const folds = (one: Line) => one.id >= 10 && one.id < 20;
   const found = rowsOf(lines(8, 22), { folds });
   expect(found.map((row) => row.key)).toEqual([8, 9, 10, 11, -12, 20, 21]);
@@ -45,7 +45,7 @@ test("lines that follow are folded but for the first two, and open again", () =>
   expect(rowsOf(lines(8, 14), { folds })).toHaveLength(6);
 });
 
-test("a traceback that follows is folded whole, and so is one behind a line of its own", () => {
+test("a traceback that follows is folded as a whole, even after other lines", () => {
   const folds = (one: Line) => one.id >= 10 && one.id < 16;
   const saying = (at: number, text: string) => lines(9, 17).map((one) => (one.id === at ? { ...one, log: text } : one));
   const keys = (given: Line[]) => rowsOf(given, { folds }).map((row) => row.key);
@@ -54,14 +54,14 @@ test("a traceback that follows is folded whole, and so is one behind a line of i
   expect(keys(saying(13, "Traceback (most recent call last):"))).toEqual([9, 10, 11, -12, 16]);
 });
 
-test("lines that have just come go on counting where all lines are wanted", () => {
+test("new lines continue the line numbers if all lines are shown", () => {
   const fresh = [4, 5].map((id) => ({ ...line(id), number: 0 }));
   const held = { lines: lines(1, 4), atStart: true, atEnd: true };
   expect(behind(held, fresh, true, true).lines.map((one) => one.number)).toEqual([1, 2, 3, 4, 5]);
   expect(behind(held, fresh, true).lines.map((one) => one.number)).toEqual([1, 2, 3, 0, 0]);
 });
 
-test("what came lately is told behind a line, or that some of it is forgotten", () => {
+test("recent lines are returned after a line, or null if some were dropped", () => {
   const recent = new Recent(10);
   recent.put(lines(0, 8));
   expect(recent.behind(5)!.map((one) => one.id)).toEqual([6, 7]);

@@ -1,8 +1,8 @@
-/** The stretch of a log that a page holds: grown at either end, cut at the other. */
+/** The window of a log that a page holds: it grows at either end and is cut at the other. */
 
 export interface Line {
   id: number;
-  /** Counts the lines of the whole log; 0 for one that has only just come. */
+  /** Line number in the whole log; 0 for a line that was just streamed. */
   number: number;
   timestamp: string;
   level: string | null;
@@ -12,14 +12,14 @@ export interface Line {
   source: string;
   stdtype: string;
   log: string;
-  /** Characters of the whole line, where it was cut. */
+  /** Length of the whole line in characters, if it was cut. */
   length?: number;
   hits?: [number, number][];
 }
 
 export interface Stretch {
   lines: Line[];
-  /** Nothing comes before the first line, behind the last line. */
+  /** No line comes before the first one, or after the last one. */
   atStart: boolean;
   atEnd: boolean;
 }
@@ -33,7 +33,7 @@ export function before(held: Stretch, lines: Line[], atStart: boolean): Stretch 
   return { lines: whole.slice(0, KEPT), atStart, atEnd: held.atEnd && whole.length <= KEPT };
 }
 
-/** `counted`: all lines of the log are wanted, so one that has just come has the number behind the last one's. */
+/** `counted`: all lines of the log are shown, so a streamed line continues the numbering of the last one. */
 export function behind(held: Stretch, lines: Line[], atEnd: boolean, counted = false): Stretch {
   const last = held.lines.at(-1);
   let number = counted ? (last?.number ?? 0) : 0;
@@ -56,12 +56,12 @@ export type Row =
       kind: "line";
       key: number;
       line: Line;
-      /** How often it stands here in a row. */
+      /** How often the line repeats here. */
       times: number;
     }
   | {
       kind: "fold";
-      /** Negative: no line has it. */
+      /** Negative, so that it equals no line's id. */
       key: number;
       lines: Line[];
     };
@@ -69,25 +69,25 @@ export type Row =
 const same = (one: Line, other: Line) =>
   one.log === other.log && one.level === other.level && one.rankId === other.rankId && one.stdtype === other.stdtype;
 
-/** PyTorch puts the rank before each line of a traceback that ends a distributed process. */
+/** PyTorch prefixes each line of a traceback that ends a distributed process with the rank. */
 export const RANK = /^\[rank\d+\]: ?/;
-/** Whether it is the first line of a traceback. */
+/** Whether this is the first line of a traceback. */
 export const isHead = (text: string) => text.replace(RANK, "").startsWith("Traceback (most recent call last)");
 
-/** So many lines of what follows stay in sight, and fewer than that are not worth a fold. */
+/** How many of the lines that follow stay visible, and how many hidden lines make a fold worthwhile. */
 const SHOWN = 2;
 const LEAST = 3;
 
 interface Folding {
-  /** Lines that repeat the one before become one. */
+  /** Merges consecutive equal lines. */
   collapse?: boolean;
-  /** Lines that are folded where several of them follow one another. */
+  /** Lines to fold if several of them are adjacent. */
   folds?: (line: Line) => boolean;
-  /** First ids of folds that are open. */
+  /** First ids of the folds that are open. */
   open?: ReadonlySet<number>;
 }
 
-/** Rows to show. */
+/** The rows to show. */
 export function rowsOf(lines: Line[], { collapse = false, folds, open }: Folding = {}): Row[] {
   const rows: Row[] = [];
   const put = (line: Line) => {
@@ -97,7 +97,7 @@ export function rowsOf(lines: Line[], { collapse = false, folds, open }: Folding
   };
   let run: Line[] = [];
   const close = () => {
-    // A traceback is folded with its first line: without the others it says nothing.
+    // A traceback is folded from its first line, which means nothing without the others.
     const head = run.findIndex((line) => isHead(line.log));
     const shown = run.slice(0, head < 0 ? SHOWN : Math.min(head, SHOWN));
     const hidden = run.slice(shown.length);
@@ -119,14 +119,16 @@ export function rowsOf(lines: Line[], { collapse = false, folds, open }: Folding
 
 const firstOf = (row: Row) => (row.kind === "line" ? row.line.id : row.lines[0]!.id);
 
-/** The row that shows a line, or the next one where the line itself is not there; the last when none follows. */
+/** The row that shows a line; if the line is missing, the next row, or the last one if there is none. */
 export function rowOf(rows: Row[], id: number): number {
   const next = rows.findIndex((row) => firstOf(row) > id);
   const at = next < 0 ? rows.length - 1 : next - 1;
   return Math.max(at >= 0 && firstOf(rows[at]!) <= id ? at : next, 0);
 }
 
-/** What of newly come lines is remembered while the reader is elsewhere, to go on where pages end. */
+/**
+ * Remembers recent streamed lines while the user is elsewhere, to bridge the gap between the last page and the stream.
+ */
 export class Recent {
   private lines: Line[] = [];
   private dropped = -1;
@@ -139,7 +141,7 @@ export class Recent {
     if (over > 0) this.dropped = this.lines.splice(0, over).at(-1)!.id;
   }
 
-  /** Lines behind one; null when some of them are forgotten. */
+  /** Lines after the given one; null if some of them were dropped. */
   behind(id: number): Line[] | null {
     return id >= this.dropped ? this.lines.filter((line) => line.id > id) : null;
   }

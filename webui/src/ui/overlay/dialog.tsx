@@ -22,7 +22,7 @@ export function DialogBox({ title, said, onClose, children, foot, wide, classNam
   );
 }
 
-/** Enter accepts, unless something is destroyed: then the focus is on what keeps it. */
+/** Enter accepts, unless the action is destructive: then the focus is on the cancel button. */
 export function Asking({ question, onAnswer }: { question: Question; onAnswer: (yes: boolean) => void }) {
   const { title, text, verb, icon, danger, typed, cancel = danger ? "Keep" : "Cancel" } = question;
   const [written, setWritten] = useState("");

@@ -19,7 +19,7 @@ interface Asked {
   answer: (yes: boolean) => void;
 }
 
-/** Shows toasts, tooltips and questions for the whole of the web UI. */
+/** Shows toasts, tooltips and questions for the whole web UI. */
 export function Host() {
   const [asked, setAsked] = useState<Asked[]>([]);
   useEffect(
@@ -99,7 +99,7 @@ function Toasts() {
 
 const REST_MS = 400;
 
-/** Says what `data-tip` says of what the pointer rests on, or the keyboard has come to. */
+/** Shows the `data-tip` text of the element under the pointer or in focus. */
 function Tips() {
   const [over, setOver] = useState<HTMLElement | null>(null);
   useEffect(() => {

@@ -1,4 +1,4 @@
-/** Everything that opens above a page, with the library that it is built of: one chunk. */
+/** Everything that opens above a page, together with the library it uses: one chunk. */
 
 export { DialogBox } from "./dialog";
 export { Host } from "./host";

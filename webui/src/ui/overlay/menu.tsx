@@ -9,7 +9,7 @@ import { Keys } from "../text";
 
 type Anchor = RefObject<HTMLElement | null>;
 
-/** Whoever presses the button again means to close it: the button does that itself. */
+/** A press on the anchor button closes the menu, and the button handles that itself. */
 const byButton = (anchor: Anchor, event: Event) => anchor.current?.contains(event.target as Node) ?? false;
 
 export function MenuBox({ anchor, label, items, onClose }: { anchor: Anchor; label: string; items: MenuItems; onClose: () => void }) {

@@ -57,7 +57,7 @@ export function Head<T>({
   );
 }
 
-/** Drags, or moves by arrow keys. */
+/** Resizes a column by dragging or with the arrow keys. */
 function Grip({ name, width, onResize }: { name: string; width: number; onResize: (width: number) => void }) {
   const within = (wanted: number) => onResize(Math.round(Math.min(MOST, Math.max(LEAST, wanted))));
   const drag = (event: PointerEvent<HTMLSpanElement>) => {

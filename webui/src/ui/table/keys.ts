@@ -1,4 +1,7 @@
-/** Keys of the rows: `j k` move, `x` chooses, Enter opens, `.` opens the menu, letters do what the menu says of them. */
+/**
+ * Keys of the rows: `j` and `k` move, `x` selects, Enter opens, `.` opens the menu, and letters are the shortcuts of
+ * the menu.
+ */
 
 import { type RefObject, useRef } from "react";
 
@@ -15,7 +18,7 @@ export interface RowActs {
 export function useRowKeys(box: RefObject<HTMLElement | null>, acts: RowActs) {
   const known = useRef(acts);
   known.current = acts;
-  /** The row in focus, if it is of this table; where none has the focus, the first table answers. */
+  /** The row in focus, if it belongs to this table; without a focused row, the first table answers. */
   const here = (): HTMLElement | null => {
     const row = rowOf(document.activeElement);
     return row && box.current?.contains(row) ? row : null;

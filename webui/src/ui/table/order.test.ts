@@ -19,22 +19,22 @@ const columns: Column<Row>[] = [
 ];
 const ids = (found: Row[]) => found.map((row) => row.id);
 
-test("numbers in names count as numbers", () => {
+test("numbers in names are compared as numbers", () => {
   expect(ids(ordered(rows, columns, [["name", false]]))).toEqual([3, 2, 1]);
 });
 
-test("what is not known stands last, both ways", () => {
+test("unknown values come last, in either direction", () => {
   expect(ids(ordered(rows, columns, [["best", false]]))).toEqual([1, 3, 2]);
   expect(ids(ordered(rows, columns, [["best", true]]))).toEqual([3, 1, 2]);
 });
 
-test("groups hold their rows, folded ones show none; places count rows alone", () => {
+test("groups hold their rows, folded groups show none, and indices count rows only", () => {
   const of = (row: Row) => row.name[0]!;
   const told = grouped(rows, of, new Set(["b"])).map((item) => (item.kind === "row" ? item.index : `${item.key} ${item.rows.length}`));
   expect(told).toEqual(["b 2", "a 1", 0]);
 });
 
-test("a heading turns its order round, and with shift comes after the others", () => {
+test("a click on a heading reverses its order; with shift it becomes the next sort key", () => {
   expect(sortedBy([["id", true]], "id", false)).toEqual([["id", false]]);
   expect(sortedBy([["id", true]], "name", true)).toEqual([
     ["id", true],

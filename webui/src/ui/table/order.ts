@@ -2,7 +2,7 @@ import type { Column, Sort, Value } from "./types";
 
 const words = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 
-/** What is not known stands last, whichever way one sorts. */
+/** Unknown values come last, in either direction. */
 function compare(a: Value, b: Value, descending: boolean): number {
   const [none, other] = [a === null || a === undefined || a === "", b === null || b === undefined || b === ""];
   if (none || other) return Number(none) - Number(other);
@@ -27,7 +27,7 @@ export function ordered<T>(rows: T[], columns: Column<T>[], sorts: readonly Sort
 
 export type Item<T> = { kind: "row"; row: T; index: number } | { kind: "group"; key: string; rows: T[]; folded: boolean };
 
-/** Rows below the heads of their groups, groups in the order of their first row. */
+/** Rows below the heads of their groups; groups in the order of their first row. */
 export function grouped<T>(rows: T[], of: ((row: T) => string) | undefined, folded: ReadonlySet<string>): Item<T>[] {
   if (!of) return rows.map((row, index) => ({ kind: "row", row, index }));
   const groups = new Map<string, T[]>();
@@ -45,7 +45,7 @@ export function grouped<T>(rows: T[], of: ((row: T) => string) | undefined, fold
   });
 }
 
-/** What a click on a heading makes of the order; with shift it comes after what is sorted by already. */
+/** The new sort keys after a click on a heading; with shift, it is added after the existing ones. */
 export function sortedBy(sorts: readonly Sort[], id: string, more: boolean): Sort[] {
   const now = sorts.find(([one]) => one === id);
   const next: Sort = [id, now ? !now[1] : false];

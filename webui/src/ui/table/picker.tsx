@@ -6,7 +6,7 @@ import { Check, Search } from "../field";
 import { Popover } from "../menu";
 import type { Column, ColumnView } from "./types";
 
-/** Which columns are shown, in folders; their order is dragged, or moved with Alt and the arrows. */
+/** Chooses the columns, in folders, and their order, by dragging or with Alt and the arrow keys. */
 export function ColumnPicker<T>({ columns, view }: { columns: Column<T>[]; view: ColumnView }) {
   const [wanted, setWanted] = useState("");
   const shown = view.shown ?? columns.filter((one) => !one.off).map((one) => one.id);

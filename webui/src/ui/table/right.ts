@@ -1,9 +1,9 @@
 import { type RefObject, useEffect, useState } from "react";
 
-/** How many columns are out of sight at the right. */
+/** How many columns are hidden beyond the right edge. */
 export function useHiddenRight(box: RefObject<HTMLElement | null>, columns: number): number {
   const [hidden, setHidden] = useState(0);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: other columns are to be counted anew
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a change of columns needs a new count
   useEffect(() => {
     const element = box.current;
     if (!element) return;
@@ -18,7 +18,7 @@ export function useHiddenRight(box: RefObject<HTMLElement | null>, columns: numb
       setHidden(heads.filter((head) => head.offsetLeft + head.offsetWidth / 2 > edge).length);
     };
     count();
-    // To measure costs a layout, unless it is done before others have changed something; who scrolls down hides no column.
+    // Measuring can force a layout, so skip it for vertical scrolling, which hides no columns.
     const moved = () => element.scrollLeft !== seen && count();
     const watch = new ResizeObserver(count);
     watch.observe(element);

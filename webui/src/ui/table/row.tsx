@@ -1,14 +1,14 @@
-/** One row of the table. It is drawn anew when something of its own has changed, not when the table is scrolled. */
+/** One row of the table. It renders when its own data changes, not when the table scrolls. */
 
 import { type CSSProperties, Fragment, memo, type ReactNode } from "react";
 
 import { Menu, type MenuItems } from "../menu";
 import type { Column } from "./types";
 
-/** What is the same for all rows of a table. */
+/** What all rows of a table share. */
 export interface Frame<T> {
   shown: Column<T>[];
-  /** On telephones: columns that stand below the name. */
+  /** On telephones: columns shown below the name. */
   under: Column<T>[];
   classes: string[];
   pins: (CSSProperties | undefined)[];
@@ -16,7 +16,7 @@ export interface Frame<T> {
   offers: boolean;
 }
 
-/** What rows do; looked up when it is done, so that rows need not be drawn anew for other functions. */
+/** Actions of rows; looked up when called, so that new functions do not re-render the rows. */
 export interface Does<T> {
   choose: (index: number, upTo: boolean) => void;
   actions?: (row: T) => MenuItems;
@@ -27,7 +27,7 @@ export interface Does<T> {
 interface RowProps<T> {
   row: T;
   id: string | number;
-  /** Its place among the rows, and among all that the table shows. */
+  /** Index among the rows, and among everything that the table shows. */
   index: number;
   ariaIndex?: number;
   className: string;
@@ -89,7 +89,7 @@ function Row<T>({ row, id, index, ariaIndex, className, isChosen, called, frame,
       {(offers || act) && (
         <td className="act">
           {act && <Fragment key={id}>{act(row)}</Fragment>}
-          {/* Never that of the row that was drawn here before. */}
+          {/* The key keeps the state of the row that used these elements before from carrying over. */}
           {offers && <Menu key={id} label={`Actions of ${called}`} action="more" items={() => does.current.actions?.(row) ?? []} />}
         </td>
       )}
@@ -97,7 +97,7 @@ function Row<T>({ row, id, index, ariaIndex, className, isChosen, called, frame,
   );
 }
 
-/** Where a cell stays when the table is scrolled sideways; until then it has no place of its own. */
+/** Left offset at which a cell sticks when the table scrolls sideways. */
 export const pinnedAt = (left: number) => ({ "--left": `${left}px` }) as CSSProperties;
 const PINNED_FIRST = pinnedAt(0);
 
@@ -105,7 +105,7 @@ const heated = (heat: number) => ({ "--heat": `color-mix(in srgb, var(--d5) ${Ma
 
 export const TableRow = memo(Row) as typeof Row;
 
-/** A row whose data is on its way. */
+/** A row whose data is loading. */
 export const WaitingRow = memo(({ index, columns }: { index: number; columns: number }) => (
   <tr data-row={index} aria-rowindex={index + 2} aria-busy="true">
     <td colSpan={columns}>

@@ -4,18 +4,18 @@ import { shareOf } from "./share";
 
 const some = (from: number, to: number) => Array.from({ length: to - from }, (_, at) => from + at);
 
-test("what was drawn stays, what has left is forgotten, and a few come with each step", () => {
+test("rendered rows stay, rows out of the window are dropped, and each step adds a few", () => {
   const drawn = new Set(some(0, 40));
   const next = shareOf(drawn, [10, 50], [18, 42]);
   expect([...next].filter((index) => index < 40)).toEqual(some(10, 40));
   expect(next.size).toBe(35);
 });
 
-test("rows in sight come before those beyond the edge", () => {
+test("visible rows come before those beyond the edge", () => {
   expect([...shareOf(new Set(), [100, 140], [120, 125])]).toEqual(some(120, 125));
 });
 
-test("all are drawn after a few steps", () => {
+test("all rows are rendered after a few steps", () => {
   let drawn = new Set<number>();
   for (let step = 0; step < 8; step += 1) drawn = shareOf(drawn, [0, 40], [8, 32]);
   expect(drawn.size).toBe(40);

@@ -1,11 +1,14 @@
-/** How many rows a step draws while the table is scrolled: whoever scrolls fast sees bars in place of some, and never waits for them. */
+/**
+ * Limits how many rows are rendered per step of scrolling: during fast scrolling some rows are shown as bars, but it
+ * never stutters.
+ */
 
 import { useEffect, useLayoutEffect, useRef, useState } from "react";
 
 const MOST = 5;
 const STEP_MS = 40;
 
-/** Rows to draw now: those that were, and some more, the ones in sight first. */
+/** The rows to render now: those already rendered, plus a few more, visible ones first. */
 export function shareOf(before: ReadonlySet<number>, [from, to]: readonly [number, number], seen: readonly [number, number]): Set<number> {
   const all = Array.from({ length: to - from }, (_, at) => from + at);
   const inSight = (index: number) => index >= seen[0] && index <= seen[1];
@@ -24,7 +27,7 @@ export function useShare(from: number, to: number, seen: readonly [number, numbe
   });
   const left = share !== null && share.size < to - from;
   useEffect(() => {
-    // While scrolling goes on, its next step draws anyway.
+    // During scrolling, its next step renders anyway.
     const timer = left ? setTimeout(() => again((many) => many + 1), STEP_MS) : undefined;
     return () => clearTimeout(timer);
   });

@@ -4,7 +4,7 @@ import { slotsOf } from "./slots";
 
 const NONE = new Map<string, number>();
 
-test("rows that stay keep their place, wherever they stand among the others", () => {
+test("rows that stay keep their slot, wherever they are among the others", () => {
   const before = slotsOf(NONE, ["a", "b", "c"]);
   expect([...before]).toEqual([
     ["a", 0],
@@ -15,7 +15,7 @@ test("rows that stay keep their place, wherever they stand among the others", ()
   expect(after).toEqual(new Map([...before, ["new", 3]]));
 });
 
-test("rows that come take the places of those that went, so that there are never more than were seen at once", () => {
+test("new rows reuse the slots of rows that left, so there are never more slots than rows were visible at once", () => {
   let slots = slotsOf(NONE, [0, 1, 2, 3]);
   for (let from = 1; from < 100; from += 1) {
     const ids = [from, from + 1, from + 2, from + 3];
@@ -25,7 +25,7 @@ test("rows that come take the places of those that went, so that there are never
   }
 });
 
-test("no two rows share a place", () => {
+test("no two rows share a slot", () => {
   const slots = slotsOf(slotsOf(NONE, ["a", "b"]), ["c", "d", "e", "b"]);
   expect(new Set(slots.values()).size).toBe(4);
 });

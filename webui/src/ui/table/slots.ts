@@ -1,10 +1,13 @@
-/** Which of the drawn rows uses which elements: what leaves the window hands its own on, which costs half of making new ones. */
+/**
+ * Assigns DOM elements to rendered rows: rows that leave the window pass theirs on, which costs half as much as
+ * creating new ones.
+ */
 
 import { type RefObject, useLayoutEffect, useRef } from "react";
 
 type Id = string | number;
 
-/** Rows that stay keep their place; those that come take the places of those that went, and new ones when there are none. */
+/** Rows that stay keep their slot; new rows take the slots of rows that left, or new ones if there are none. */
 export function slotsOf(before: ReadonlyMap<Id, number>, ids: readonly Id[]): Map<Id, number> {
   const stay = new Set(ids);
   const free = [...before].flatMap(([id, slot]) => (stay.has(id) ? [] : [slot])).reverse();
@@ -12,7 +15,7 @@ export function slotsOf(before: ReadonlyMap<Id, number>, ids: readonly Id[]): Ma
   return new Map(ids.map((id) => [id, before.get(id) ?? free.pop() ?? next++]));
 }
 
-/** For the rows that are drawn now. The focus stays in the table, and never comes to be on another row by itself. */
+/** Slots for the rows rendered now. The focus stays in the table, and never moves to another row by itself. */
 export function useSlots(box: RefObject<HTMLElement | null>, ids: readonly Id[]): ReadonlyMap<Id, number> {
   const known = useRef<ReadonlyMap<Id, number>>(new Map());
   const slots = slotsOf(known.current, ids);

@@ -1,4 +1,4 @@
-/** The one table: a real one, of which only the rows in view are there. */
+/** The one table: a real <table> that renders only the rows in view. */
 
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { ChevronDown, ChevronRight } from "lucide-react";
@@ -24,7 +24,7 @@ const ACT = 44;
 const GROWS = 220;
 const GROWS_NARROW = 84;
 const MOST_NARROW = 104;
-/** So many rows are simply there. */
+/** Up to this many rows, the table renders all of them. */
 const PLAIN = 80;
 const BEYOND = 8;
 
@@ -33,31 +33,31 @@ export interface TableProps<T> {
   rows: T[] | Source<T>;
   id: (row: T) => string | number;
   columns: Column<T>[];
-  /** What the menu of a row offers; letters of its `keys` work on the row in focus. */
+  /** Menu items of a row; their `keys` work on the row in focus. */
   actions?: (row: T) => MenuItems;
-  /** What stands before the menu: one button at most. */
+  /** At most one button, before the menu. */
   act?: (row: T) => ReactNode;
-  /** How wide the place of the actions is, in pixels. */
+  /** Width of the actions column, in pixels. */
   actWidth?: number;
   open?: string | number | null;
   onOpen?: (row: T) => void;
   selected?: ReadonlySet<string | number>;
   onSelect?: (ids: Set<string | number>) => void;
-  /** What the box of the head does; without it all rows that are here are chosen. */
+  /** Handler of the check box in the head; by default it selects all loaded rows. */
   onAll?: () => void;
-  /** What a row is called, for its box and its menu. */
+  /** Name of a row, for its check box and its menu. */
   called?: (row: T) => string;
   sorts?: readonly Sort[];
   onSort?: (sorts: Sort[]) => void;
-  /** Columns that whoever answers can sort by. */
+  /** Columns that the data source can sort by. */
   sortable?: (id: string) => boolean;
   group?: (row: T) => string;
   groupHead?: (key: string, rows: T[]) => ReactNode;
-  /** Under which name widths and columns are kept in this browser. */
+  /** Key under which the browser stores column widths and choice. */
   store?: string;
   view?: ColumnView;
   empty?: ReactNode;
-  /** As high as the window leaves, rather than as its rows. */
+  /** Fills the height of the window instead of fitting its rows. */
   fill?: boolean;
   onPoint?: (row: T | null) => void;
   className?: (row: T) => string;
@@ -96,7 +96,7 @@ export function Table<T>(props: TableProps<T>) {
     initialRect: { width: 0, height: 800 },
   });
   const parts = virtual ? window.getVirtualItems() : null;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: rows of another density stand elsewhere
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the density changes the height of rows
   useEffect(() => window.measure(), [height]);
   const [from, to] = parts ? [parts[0]?.index ?? 0, (parts.at(-1)?.index ?? -1) + 1] : [0, count];
   useEffect(() => source?.want(from, to), [source?.want, from, to]);
@@ -150,7 +150,7 @@ export function Table<T>(props: TableProps<T>) {
   const pin = (place: number): CSSProperties | undefined => (place <= pinned ? pinnedAt(left(place)) : undefined);
   const pinClass = (place: number) => (place > pinned ? "" : place === pinned ? "pin pin-end" : "pin");
   const [chooses, offers] = [Boolean(onSelect), Boolean(actions)];
-  // biome-ignore lint/correctness/useExhaustiveDependencies: where columns are pinned follows from these
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the offsets of pinned columns depend on these
   const frame = useMemo(
     (): Frame<T> => ({
       shown,

@@ -6,46 +6,46 @@ export interface Column<T> {
   id: string;
   head: string;
   cell: (row: T) => ReactNode;
-  /** What rows are sorted by, and what is copied; without it the column cannot be sorted here. */
+  /** Value for sorting and copying; without it the column cannot be sorted here. */
   value?: (row: T) => Value;
-  /** Numbers stand at the right. */
+  /** Numbers are right-aligned. */
   num?: boolean;
-  /** Pixels; a column without one takes what is left over: the name. */
+  /** In pixels; a column without one, the name, takes the remaining space. */
   width?: number;
   sort?: boolean;
-  /** Under which heading the column picker lists it. */
+  /** Heading under which the column picker lists it. */
   folder?: string;
-  /** Not shown until it is picked. */
+  /** Hidden until the user picks it. */
   off?: boolean;
-  /** Stays on telephones, as the name does. */
+  /** Stays visible on telephones, like the name. */
   small?: boolean;
-  /** On telephones it stands below the name, which has the width of both then. */
+  /** On telephones it is shown below the name, which then spans both widths. */
   under?: boolean;
-  /** The name of the row: pinned at the left together with what stands before it. */
+  /** The name of the row, pinned at the left together with the columns before it. */
   name?: boolean;
-  /** What a cell says when pointed at. */
+  /** Tooltip of a cell. */
   title?: (row: T) => string | undefined;
-  /** More than one line. */
+  /** Text may wrap. */
   wrap?: boolean;
-  /** 0 to 1: how strongly the cell is coloured. */
+  /** How strongly the cell is coloured, 0 to 1. */
   heat?: (row: T) => number | null;
 }
 
 export type Sort = readonly [id: string, descending: boolean];
 
-/** Which columns are shown, in which order, how wide: kept per user or in the link. */
+/** Which columns are shown, in which order and how wide; stored per user or in the link. */
 export interface ColumnView {
-  /** Null: as the columns say themselves. */
+  /** Null for the defaults of the columns. */
   shown: string[] | null;
   widths: Record<string, number>;
   setShown: (ids: string[] | null) => void;
   setWidth: (id: string, width: number) => void;
 }
 
-/** Rows of which only those in view are there. */
+/** Rows that are loaded only while they are in view. */
 export interface Source<T> {
   count: number;
   at: (index: number) => T | undefined;
-  /** Told which rows are in view. */
+  /** Called with the range of rows in view. */
   want: (from: number, to: number) => void;
 }

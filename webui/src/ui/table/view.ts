@@ -15,7 +15,7 @@ function read(store: string): Kept {
   }
 }
 
-/** Kept in this browser under a name. */
+/** Stored in this browser under a name. */
 export function useKeptView(store = ""): ColumnView {
   const [kept, setKept] = useState(() => read(store));
   return useMemo(() => {
@@ -31,13 +31,13 @@ export function useKeptView(store = ""): ColumnView {
   }, [kept, store]);
 }
 
-/** The columns that are shown, in their order. */
+/** The columns shown, in order. */
 export function chosen<T>(columns: Column<T>[], shown: string[] | null, narrow: boolean): Column<T>[] {
   const found = shown ? shown.flatMap((id) => columns.find((one) => one.id === id) ?? []) : columns.filter((one) => !one.off);
   const small = narrow ? found.filter((one) => one.name || (one.small && !one.under)) : found;
   return small.length ? small : found;
 }
 
-/** Those that stand below the name on a telephone. */
+/** The columns shown below the name on a telephone. */
 export const below = <T>(columns: Column<T>[], shown: string[] | null): Column<T>[] =>
   columns.filter((one) => one.under && (shown ? shown.includes(one.id) : !one.off));

@@ -1,4 +1,4 @@
-/** What the plots of a search have in common: their axes, and how good a trial is. */
+/** What the plots of a search share: their axes, and how good a trial is. */
 
 import { useMemo } from "react";
 
@@ -35,7 +35,7 @@ export function brushWords(brush: Brush, axis: Axis | undefined): string {
   return `${brush.name} ${number(brush.from, 3)} to ${number(brush.to, 3)}`;
 }
 
-/** Axes of all hyperparameters that differ, and of the metric: which are shown, in which order. Both lie in the address. */
+/** Axes of the metric and of all hyperparameters that differ. The address holds which are shown, and their order. */
 export function useAxes(rows: Row[], metricName: string, scaling: "" | "linear" | "log", ranged: Map<string, Ranged>) {
   const { params, set } = useLink();
   const known = useMemo(() => hyperparameters(rows), [rows]);
@@ -69,7 +69,7 @@ export function useAxes(rows: Row[], metricName: string, scaling: "" | "linear" 
       from.delete(name);
       set({ h: writeNames(asked), i: writeNames(wanted) });
     },
-    /** The hyperparameters in this order, the metric behind them. */
+    /** Hyperparameters in this order; the metric comes after them. */
     order: (names: string[]) => set({ ao: writeNames(names) }),
     move: (name: string, to: number) => {
       const next = made.axes.map((axis) => axis.name).filter((one) => one !== name);
@@ -79,7 +79,7 @@ export function useAxes(rows: Row[], metricName: string, scaling: "" | "linear" 
   };
 }
 
-/** How good a trial is, 0 the best to 1 the worst: by value, or by its place among all. */
+/** How good a trial is, 0 for the best to 1 for the worst: by value, or by rank. */
 export function useShare(rows: Row[], metric: Axis, smaller: boolean, byRank: boolean): (row: Row) => number {
   return useMemo(() => {
     const places = byRank ? ranks(rows) : null;

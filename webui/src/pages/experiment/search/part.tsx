@@ -11,7 +11,7 @@ export const Part = ({ id, title, said, children }: { id: string; title: string;
   </Card>
 );
 
-/** How to read a plot of lines along axes, or one of dots. */
+/** How to read a plot, of lines along axes or of dots. */
 export const Key = ({ metric, smaller, of }: { metric: Axis; smaller: boolean; of: "lines" | "dots" }) => (
   <ul className="chart-foot">
     <li className="tn">
