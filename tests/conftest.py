@@ -1,4 +1,4 @@
-"""Fixtures that several folders share; each plug-in says what it starts."""
+"""Fixtures that several folders share; each plug-in's docstring says what it starts."""
 
 import gc
 import os
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = [
-    # First: others import them.
+    # First, because others import them.
     "tests.fixtures.watchdog",
     "tests.fixtures.fork_server",
     "tests.fixtures.broker",
@@ -25,10 +25,10 @@ pytest_plugins = [
 ]
 
 
-# Keras would compute with TensorFlow, which no test needs.
+# The default backend of Keras is TensorFlow, which no test needs.
 os.environ.setdefault("KERAS_BACKEND", "torch")
 
-# A busy machine is no failure.
+# Being slow on a busy machine is not a failure.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
 
@@ -38,10 +38,10 @@ ROOT = Path(__file__).parent
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-    """Collect tests without the garbage collector, and let it leave alone afterwards what is loaded by then.
+    """Collect tests without the garbage collector, then exempt everything loaded so far from collection.
 
-    Modules and tests stay to the end. To look through all of them again and again took a third of the time of
-    collecting, and of every whole collection during tests a large part.
+    Modules and tests live to the end. Scanning them again and again took a third of the collection time, and
+    a large part of every full garbage collection during tests.
     """
     gc.disable()
     try:
@@ -52,14 +52,14 @@ def pytest_collection():
 
 
 def pytest_itemcollected(item):
-    """All in `live` and `full` starts real servers and processes, and all in `full` is for the full tier."""
+    """Mark tests that start real processes (in `live` and `full`), and those of the full tier (in `full`)."""
     folder = item.path.relative_to(ROOT).parts[0] if item.path.is_relative_to(ROOT) else ""
     for name in {"live": ("live",), "full": ("live", "full")}.get(folder, ()):
         item.add_marker(name)
 
 
 def pytest_configure():
-    """Let what tests start be interrupted: a shell that runs the tests in its background has that ignored."""
+    """Make SIGINT work in programs that tests start: a shell ignores it for background jobs."""
     for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, usual)
