@@ -1,4 +1,4 @@
-"""As many worlds as asked, on all cores; failing seeds are printed with their story."""
+"""Simulates as many worlds as asked, on all cores; failing seeds are printed with their story."""
 
 import argparse
 import os
@@ -15,7 +15,7 @@ PORTION = 20
 
 
 def some(first, count, off, steps):
-    """Simulate `count` seeds; what all of them together did, and the stories of those that failed."""
+    """Simulate `count` seeds; returns their total counts, and the stories of those that failed."""
     counts, stories, done = Counter(), {}, 0
     for seed in range(first, first + count):
         result = simulate(seed, off, steps)
@@ -27,7 +27,7 @@ def some(first, count, off, steps):
 
 
 def minimal(seed, off, steps, result):
-    """The same failure with as few kinds of trouble as it takes."""
+    """Reproduce the same failure with as few kinds of trouble as possible."""
     name = str(result.violation).partition(":")[0]
     off = list(off)
     for kind in KINDS:
@@ -40,7 +40,7 @@ def minimal(seed, off, steps, result):
 
 
 def all_of(given, off):
-    """Portions of seeds as they are done: (seeds, counts, stories, steps)."""
+    """Batches of seeds as they finish: (seeds, counts, stories, steps)."""
     ends = time.monotonic() + 60 * given.minutes
     first, last, waiting = given.first, given.first + given.seeds, deque()
     with ProcessPoolExecutor(given.jobs) as pool:

@@ -1,4 +1,4 @@
-"""How much must have happened for a quiet run to mean anything."""
+"""How much must have happened for a run without failures to mean anything."""
 
 EACH = {
     "trials": 6,
@@ -27,11 +27,11 @@ EACH = {
     "roots brought": 1,
     "user actions": 4,
 }
-"""What to count, and how often a seed must do it at least on average."""
+"""What to count, and how often each seed must do it on average at least."""
 
 
 def too_little(counts, seeds):
-    """In words what happened too seldom; empty when nothing did."""
+    """A text on what happened too seldom; empty if nothing did."""
     lacking = [
         f"{what} {counts.get(what, 0)}" for what, least in EACH.items() if counts.get(what, 0) < least * seeds
     ]

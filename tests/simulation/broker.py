@@ -1,4 +1,4 @@
-"""The brokers that keep the log: what they store, what they refuse, and how much of it each one has."""
+"""The brokers that keep the log: what they store, what they reject, and how much of it each one has."""
 
 from asyncio import get_running_loop
 from collections import deque
@@ -13,19 +13,19 @@ from services.kit.log_memory import MemoryLog, matches, stream_of
 READ_LIMIT = 60
 SERVERS = 3
 IN_FLIGHT = 50
-"""Batches that were begun and neither finished nor given up."""
+"""Maximum number of batches that were begun but neither finished nor abandoned."""
 ABANDONED_S = 10.0
-"""After so long the broker gives up a batch that nobody finishes."""
+"""The broker abandons an unfinished batch after this time."""
 REMEMBERED_S = 120.0
-"""For so long the id of a message is known: the same one again is not stored."""
+"""Deduplication window: a message with a known id is not stored again."""
 
 
 class Server:
-    """One broker, as those see it who read from it."""
+    """One broker, as its readers see it."""
 
     def __init__(self):
         self.stands_at = None
-        """By stream, how much it has while it does not keep up with the others."""
+        """Per stream, how many messages it has while it lags behind the others; None while it keeps up."""
 
 
 class Disk(MemoryLog):
@@ -40,12 +40,12 @@ class Disk(MemoryLog):
         self._begun = deque()
         self.servers = [Server() for _ in range(SERVERS)]
         self.leader = self.servers[0]
-        """Takes what is appended; None while they choose another one."""
+        """The broker that accepts appends; None during an election."""
         self.full = False
-        """No append is taken, nor answered."""
+        """Appends are neither accepted nor answered."""
         self.stops = 0
         self.refuses = ""
-        """Why no append is taken; who sends one is told so."""
+        """Why appends are rejected; the sender is told."""
 
     # -- appending
 
@@ -73,7 +73,7 @@ class Disk(MemoryLog):
             raise NotStored(self.refuses)
 
     def begin(self, batches=1):
-        """Somebody begins batches and does not finish them."""
+        """Begin batches that are never finished."""
         self._begun.extend([get_running_loop().time()] * batches)
 
     def _store(self, draft):
@@ -85,19 +85,19 @@ class Disk(MemoryLog):
         return position
 
     def repeat(self, draft):
-        """Store a message that was stored before: its id is forgotten by now."""
+        """Store a message again whose id the deduplication window has forgotten."""
         self._store(draft)
         self._tell()
 
     # -- reading
 
     def stop(self, server):
-        """A broker gets nothing new from here on; it does not know that."""
+        """Stop replication to a broker; it does not notice."""
         self.stops += 1
         server.stands_at = {stream: len(kept) for stream, kept in self.streams.items()}
 
     def go_on(self, server):
-        """It has everything again."""
+        """Let the broker catch up."""
         server.stands_at = None
         for readers in self._readers.values():
             for reader in readers:
@@ -111,7 +111,7 @@ class Disk(MemoryLog):
 
     @asynccontextmanager
     async def read(self, stream, *, after, subjects=(), line=None):
-        # The leader says where a stream ends, whoever it is read from.
+        # The leader says where a stream ends, whichever broker it is read from.
         end = len(self.streams[stream])
         if after > end:
             raise LogTruncated(f"{stream} ends at position {end}, but {after} was folded already")
@@ -124,7 +124,7 @@ class Disk(MemoryLog):
 
 
 class Reader:
-    """A read that lags behind as its line does, and as the broker at the other end."""
+    """A read that lags as much as its line, and as the broker at the other end."""
 
     def __init__(self, disk, stream, after, filters, line):
         self._kept = disk.streams[stream]
@@ -140,12 +140,12 @@ class Reader:
         self.behind = Behind()
 
     def _end(self):
-        """How much there is to read where it reads."""
+        """How many messages its broker has."""
         server = self._server if self._line is None else self._line.server
         return len(self._kept) if server.stands_at is None else server.stands_at[self._stream]
 
     def wake(self):
-        """There may be something new."""
+        """Notify the reader that there may be something new."""
         if self._waiter is not None and not self._coming and self._new():
             self._set_out()
 
@@ -162,7 +162,7 @@ class Reader:
             waiter.set_result(None)
 
     def _new(self):
-        """Skip what is not wanted, or not there any more; whether there is something else."""
+        """Skip messages that are filtered out or deleted; returns whether there is another one."""
         kept, end = self._kept, self._end()
         self._at = max(self._at, self._forgotten[self._stream])
         if self._filters:
@@ -188,5 +188,5 @@ class Reader:
 
 @lru_cache(maxsize=100_000)
 def wanted(filters, subject):
-    """Whether a subject fits one of the filters."""
+    """Whether a subject matches one of the filters."""
     return any(matches(one, subject) for one in filters)

@@ -1,15 +1,15 @@
-"""What must hold of what people ask for: done once, not late, and as it was answered."""
+"""Invariants of commands: executed once, not late, and with the effect that was answered."""
 
 from det_contracts.commands import ChangeExperiment, CreateExperiment, ReviseExperiment, StopTask, SubmitTask
 from tests.simulation.facts import NEVER
 from tests.simulation.violation import Violation
 
 LATE_S = 6.0
-"""Longer than a message is on its way, or waits for its answer."""
+"""Longer than a message is under way, or waits for its answer."""
 
 
 def check_cause(ledger, recorded, now):
-    """A call is obeyed once, and not when its asker has long been told that nobody answers."""
+    """A command takes effect once, and not long after its caller was told that nobody answered."""
     call = recorded.cause
     if not call.startswith("call-"):
         return
@@ -32,11 +32,11 @@ WISHES = {
     "activate": ("PAUSED",),
     "delete": ("COMPLETED", "ERROR", "CANCELED"),
 }
-"""States that an experiment cannot be in where the wish was fulfilled."""
+"""States that an experiment cannot be in once the command was confirmed."""
 
 
 def is_refused_wrongly(ledger, command, refusal, before):
-    """What was refused as unknown was there at a position that others had been told of; None if not."""
+    """Text if a command was refused as unknown although its object was already visible; else None."""
     known = ledger.experiments.get(getattr(command, "experiment_id", None))
     if refusal.problem.code != "not_found" or known is None or not isinstance(command, OF_EXPERIMENTS):
         return None
@@ -51,7 +51,7 @@ def _still_runs(ledger, task_id):
 
 
 def is_not_as_answered(ledger, command, position, value):
-    """What was answered differs from what the log says at that position; None when it does not."""
+    """Text if the answer differs from what the log says at that position; else None."""
     if isinstance(command, CreateExperiment):
         return None if value in ledger.experiments else f"experiment {value} does not exist"
     if isinstance(command, SubmitTask):

@@ -1,4 +1,4 @@
-"""Clients of the gateway: they write and read registers, look at pages, follow logs, and hang up anywhere."""
+"""Clients of the gateway: they write and read registers, view pages, follow logs, and disconnect anywhere."""
 
 import asyncio
 from collections import Counter
@@ -22,7 +22,7 @@ MOST_STEPS = 14
 
 
 class HangsUp(Coroutine):
-    """The work of a request; its client goes away at the `at`-th await, as its server hears of it."""
+    """The work of a request whose client disconnects at the `at`-th await, as noticed by its server."""
 
     def __init__(self, work, at):
         self._work = work
@@ -45,7 +45,7 @@ class HangsUp(Coroutine):
 
 
 class Client:
-    """Somebody with a browser; `position` is how far of the log it has seen."""
+    """A browser user; `position` is how far they have seen the log."""
 
     def __init__(self, world, number):
         self.world = world
@@ -54,7 +54,7 @@ class Client:
         self.position = 0
 
     async def live(self):
-        """One request after the other, to whichever gateway serves."""
+        """One request after the other, to any gateway that serves."""
         while True:
             await asyncio.sleep(self.chance.expovariate(1.0))
             there = [one for one in self.world.of("gateway") if one.up and one.serves]
@@ -83,16 +83,16 @@ class Client:
         self.world.ledger.count(f"visits: {name}")
 
     def judge(self, wrong, name="reads follow what was answered"):
-        """Have the run fail where something is wrong."""
+        """Fail the run if `wrong` is not empty."""
         if wrong:
             self.world.fail(Violation(name, f"{self.name}: {wrong}"))
 
 
-# -- requests, each in the gateway's process; returns the position that its answer is true at
+# -- requests, each in the gateway's process; returns the position at which its answer is true
 
 
 async def write(client, gateway):
-    """Make a workspace, or give one another name; or remove one."""
+    """Create, rename or remove a workspace."""
     world, chance = client.world, client.chance
     known = [id for id in world.registers.keys("workspace") if chance.random() < 0.8]
     id = chance.choice(known) if known else None
@@ -121,10 +121,10 @@ async def change(client, gateway):
 
 
 async def read(client, gateway):
-    """One record, by a client that may bring the position that it has seen elsewhere."""
+    """Read one record; the client may pass on a position that it saw elsewhere."""
     registers, chance, floor = client.world.registers, client.chance, gateway.floor
     told = max(one.floor for one in client.world.of("gateway"))
-    # As the door does; a gateway that is out of touch or far behind says so.
+    # As the HTTP layer does; a gateway that is out of touch or far behind says so.
     if await gateway.catalogue.catch_up():
         floor = told
     kind = chance.choice(("workspace", "state", "name"))
@@ -135,7 +135,7 @@ async def read(client, gateway):
     found, right = _LOOKS[kind](state, id), registers.at(kind, id, at)
     if at < floor:
         client.judge(f"{gateway.name} shows position {at}, {floor} was answered before")
-    # What was made with a configuration has its name until it is given another one.
+    # Until it is renamed, an object has the name from its configuration.
     gone = kind == "name" and registers.at("state", id, at) == "DELETED"
     if right is not None and found != right and found != _GONE.get(right, right) and not gone:
         client.judge(f"{kind} {id} is '{found}' at {at} of {gateway.name}, the log says '{right}'")
@@ -143,7 +143,7 @@ async def read(client, gateway):
 
 
 async def list_all(client, gateway):
-    """A list, out of the tables."""
+    """A list, from the tables."""
     floor, before = gateway.floor, gateway.catalogue.position
     rows = await gateway.catalogue.read(lambda shelf: dict(shelf.rows))
     after = gateway.catalogue.position
@@ -159,7 +159,7 @@ async def list_all(client, gateway):
 
 
 async def look(client, gateway):
-    """A page that is told what changes, and comes back where it was."""
+    """A page that is notified of changes, and reconnects where it left off."""
     after = client.position if client.chance.random() < 0.7 else None
     async with aclosing(gateway.live.events(["workspaces", "experiments"], after=after)) as events:
         for _ in range(client.chance.randrange(1, 5)):
@@ -199,11 +199,11 @@ async def follow(client, gateway):
     async with aclosing(follower.lines()) as pages:
         async for page in pages:
             seen += page.splitlines()
-    # What the log holds twice may be told twice: see README, "Known".
+    # What the log holds twice may be shown twice: see README, "Known".
     once = [line for line, count in Counter(_written(disk, task)).items() if count == 1]
     if any(seen.count(line) > 1 for line in once):
         client.judge(f"lines of {task} are told twice: {seen}", "each line once")
-    # A broker that does not keep up knows of no more than it has.
+    # A lagging broker knows of no more than it has.
     if disk.stops == stops and all(one.stands_at is None for one in disk.servers):
         missing = set(_written(disk, task, world.registers.log_end.get(trial.id, 0))) - set(seen)
         if missing:
@@ -247,7 +247,7 @@ VISITS = {
     "look": (2, look),
     "follow": (2, follow),
 }
-"""Name to (how often, what)."""
+"""Name to (weight, request)."""
 
 
 def clients(world):

@@ -1,7 +1,7 @@
-"""An engine that runs workers for a pool and lies.
+"""An engine that runs workers for a pool, and lies.
 
-It lists late, forgets, starts twice, starts and never brings up, takes hosts away without a word, says that
-it ended what lives, and does not answer.
+It lists jobs late, forgets them, starts them twice, starts them without a worker ever coming up, removes
+hosts silently, reports live jobs as ended, and does not answer.
 """
 
 import asyncio
@@ -13,20 +13,20 @@ from tests.simulation.worker import Worker
 SLOTS = 2
 POOL = "second"
 LIES = 0.2
-"""How often it lies where it can."""
+"""Probability of a lie wherever one is possible."""
 
 
 @dataclass
 class Job:
-    """One worker that it was asked for, as it really is."""
+    """One worker that the engine was asked for, in its real state."""
 
     handle: str
     worker_id: str
     shown_at: float
-    """Not listed before."""
+    """Not listed before this time."""
     phase: str = "queued"
     said: str = ""
-    """What it lists instead of its phase."""
+    """The phase that is reported instead of the real one."""
     ends_at: float = 0.0
     worker: Worker | None = None
     tasks: list = field(default_factory=list)
@@ -37,7 +37,7 @@ class Job:
 
 
 class LyingEngine:
-    """See the module. `honest` from the moment on at which nothing breaks any more."""
+    """See the module. `honest` is set once nothing breaks any more."""
 
     def __init__(self, world):
         self._world = world
@@ -135,14 +135,14 @@ class LyingEngine:
         job.worker = Worker(world, job.worker_id, SLOTS, POOL)
         job.worker.address = "10.0.1.1"
         if job.worker_id in world.workers:
-            # Another one has the id: what a second start comes to.
+            # Another worker has the id, as after a second start.
             job.worker.start()
         else:
             world.join(job.worker)
         world.ledger.count("workers brought up")
 
     async def _take_away(self, job):
-        """Its host goes; perhaps it is put back into the queue, as after a preemption."""
+        """Remove its host, and perhaps requeue the job, as after a preemption."""
         if not job.alive or job.worker is None or job.worker.retired:
             return
         self._lie("takes away", job.worker_id)

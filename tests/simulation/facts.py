@@ -1,4 +1,4 @@
-"""What the ledger holds of experiments, trials, allocations, workers and reports."""
+"""The ledger's records of experiments, trials, allocations, workers and reports."""
 
 import math
 from bisect import bisect_right
@@ -11,7 +11,7 @@ NEVER = math.inf
 
 
 class History:
-    """Values of one thing over the log."""
+    """The values of one field over the log."""
 
     def __init__(self, value, position=0):
         self._positions = [position]
@@ -25,7 +25,7 @@ class History:
         return self._values[bisect_right(self._positions, position) - 1]
 
     def since(self, first, last):
-        """The values that came behind one position, up to another."""
+        """The values set after the first position, up to the last."""
         return self._values[bisect_right(self._positions, first) : bisect_right(self._positions, last)]
 
     @property
@@ -47,7 +47,7 @@ class Experiment:
     closed: dict = field(default_factory=dict)
     """Request id to the position at which the method closed it."""
     shutdown: str = ""
-    """Where the search's own end leads to."""
+    """The state that the end of the search leads to."""
     fault: bool = False
     pool: Any = None
     max_slots: Any = None
@@ -57,16 +57,16 @@ class Experiment:
 
 @dataclass
 class OwnTask:
-    """A task that somebody started by themselves."""
+    """A task that a user started, outside of any experiment."""
 
     id: int
-    """Of its job: below 0."""
+    """Of its job: negative."""
     task_id: str
     pool: Any
     max_slots: Any
     user: str
     stopped: float = NEVER
-    """Position of the wish that it ends."""
+    """Position of the request to stop it."""
 
 
 @dataclass
@@ -77,9 +77,9 @@ class Trial:
     state: History
     run: int = 0
     live: str = ""
-    """Allocation of the present run; empty when there is none."""
+    """Allocation of the current run; empty if there is none."""
     exit: Any = None
-    """`AllocationEnded` that waits for its verdict."""
+    """`AllocationEnded` that awaits its verdict."""
     restarts: int = 0
     acked: dict = field(default_factory=dict)
     """Run to the position of the acknowledgement."""
@@ -145,7 +145,7 @@ class Worker:
 
 
 class Reports:
-    """Which reports count: of the newest run that reported, each batch once and each number of steps once."""
+    """Which reports count: those of the newest reporting run, each batch once and each step count once."""
 
     def __init__(self):
         self._runs = {}

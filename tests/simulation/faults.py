@@ -1,4 +1,4 @@
-"""What goes wrong, and how it is put right. `FAULTS` is the table to extend."""
+"""What goes wrong, and how it is repaired. `FAULTS` is the table to extend."""
 
 import asyncio
 import dataclasses
@@ -8,11 +8,12 @@ from services.scheduler.heartbeats import RECONNECT_WAIT_S
 from tests.simulation.broker import IN_FLIGHT
 from tests.simulation.worker import Worker
 
-# Each is (world, chance) -> coroutine that breaks something and mends it, or None where nothing is to break.
+# Each is (world, chance) -> coroutine that breaks something and repairs it, or None if there is nothing to
+# break.
 
 
 async def crash(world, chance):
-    """One replica dies and comes back; its service's database is as it was."""
+    """One replica dies and comes back; its service's database is intact."""
     replica = chance.choice(world.replicas)
     if not replica.up:
         return
@@ -23,7 +24,7 @@ async def crash(world, chance):
 
 
 async def instant(world, chance):
-    """A replica dies a few turns of the loop after a message was stored: between any two of its steps."""
+    """A replica dies a few loop turns after a message was stored: between any two of its steps."""
     replica = chance.choice(world.replicas)
     for _ in range(chance.randrange(1, 4)):
         await asyncio.shield(world.next_stored())
@@ -38,7 +39,7 @@ async def instant(world, chance):
 
 
 async def power(world, chance):
-    """All replicas of a service die, and the newest commits of its database with them."""
+    """All replicas of a service die, and the newest commits of its database are lost."""
     owner = chance.choice(world.owners)
     world.fault("power", owner)
     for replica in world.of(owner):
@@ -68,7 +69,7 @@ def _start(world, replica):
 
 
 async def lease(world, chance):
-    """Leadership moves, is doubled or is nobody's for a while."""
+    """The lease moves, or two replicas hold it, or none does for a while."""
     owner = chance.choice(world.owners)
     replicas = world.of(owner)
     how = chance.choice(("both", "nobody", "next"))
@@ -91,7 +92,7 @@ async def clock(world, chance):
 
 
 async def full(world, chance):
-    """The log takes nothing for a while."""
+    """The log accepts nothing for a while."""
     seconds = chance.choice((2.0, 8.0, 40.0))
     world.fault("full", f"the log takes nothing for {seconds} s")
     world.disk.full = True
@@ -100,7 +101,7 @@ async def full(world, chance):
 
 
 async def space(world, chance):
-    """The log stores nothing for a while, and says so."""
+    """The log has no space for a while, and says so."""
     seconds = chance.choice((2.0, 8.0, 40.0))
     world.fault("space", f"the log has no space for {seconds} s")
     world.disk.refuses = "insufficient storage resources available"
@@ -109,7 +110,7 @@ async def space(world, chance):
 
 
 async def permission(world, chance):
-    """The log takes nothing of one process, and says so."""
+    """The log rejects everything from one process, and says so."""
     one = _worker(world, chance) if chance.random() < 0.5 else chance.choice(world.replicas)
     if one is None or not one.up:
         return
@@ -120,7 +121,7 @@ async def permission(world, chance):
 
 
 async def leader(world, chance):
-    """The brokers choose another leader: nothing is stored meanwhile."""
+    """The brokers elect another leader: nothing is stored meanwhile."""
     disk, old = world.disk, world.disk.leader
     if old is None:
         return
@@ -143,14 +144,14 @@ def _all_keep_up(disk):
 
 
 def _leave(world, server):
-    """Whoever was connected to a broker goes on with another one."""
+    """Move the connections of a broker to another one."""
     for one in (*world.replicas, *world.workers.values()):
         if one.up and one.line.server is server:
             one.line.move()
 
 
 async def follower(world, chance):
-    """One broker does not keep up, and knows nothing of it: who reads there believes to have read all."""
+    """One broker lags without knowing it: its readers believe that they have read everything."""
     disk = world.disk
     if disk.leader is None or not _all_keep_up(disk):
         return
@@ -163,13 +164,13 @@ async def follower(world, chance):
 
 
 async def batches(world, chance):
-    """As many batches are begun, and not finished, as the broker allows."""
+    """Begin as many unfinished batches as the broker allows."""
     world.fault("batches", "no further batch may be begun")
     world.disk.begin(IN_FLIGHT)
 
 
 async def closed(world, chance):
-    """The broker closes a process's connection for good: it ends, and is started again."""
+    """The broker closes a process's connection for good: the process ends and is restarted."""
     one = _worker(world, chance) if chance.random() < 0.3 else chance.choice(world.replicas)
     if one is None or not one.up:
         return
@@ -184,7 +185,7 @@ async def closed(world, chance):
 
 
 async def stopped(world, chance):
-    """A process is stopped, as by SIGSTOP, and goes on some time later as if nothing had been."""
+    """A process is stopped, as by SIGSTOP, and continues some time later as if nothing had happened."""
     one = _worker(world, chance) if chance.random() < 0.3 else chance.choice(world.replicas)
     if one is None or not one.up or one.process.stopped:
         return
@@ -198,7 +199,7 @@ async def stopped(world, chance):
     await asyncio.sleep(max(seconds - LEASE_S, 0))
     process.go_on()
     if led and seconds > LEASE_S:
-        # It learns that its lease is gone when it tries to renew it.
+        # It learns that it has lost its lease when it tries to renew it.
         await asyncio.sleep(0.6 * chance.random())
         one.lead(all(other is one or not other.leads for other in world.of(one.rules.owner)))
 
@@ -234,7 +235,7 @@ async def worker(world, chance):
 
 
 async def host(world, chance):
-    """A host goes down with all scripts; perhaps it comes back without its disk."""
+    """A host goes down with all scripts, and may come back without its disk."""
     broken = _worker(world, chance)
     if broken is None:
         return
@@ -248,7 +249,7 @@ async def host(world, chance):
 
 
 async def partition(world, chance):
-    """A process cannot reach the log, nor the log it."""
+    """A process and the log cannot reach each other."""
     one = _worker(world, chance) if chance.random() < 0.6 else chance.choice(world.replicas)
     if one is None or not one.up or one.line.cut:
         return
@@ -260,7 +261,7 @@ async def partition(world, chance):
 
 
 async def deaf(world, chance):
-    """A worker's signs of life get lost, nothing else."""
+    """A worker's heartbeats get lost, nothing else."""
     one = _worker(world, chance)
     if one is None:
         return
@@ -271,7 +272,7 @@ async def deaf(world, chance):
 
 
 async def twin(world, chance):
-    """Somebody starts a second worker with the id of one that is there; after a while it is noticed."""
+    """A second worker starts with the id of an existing one; after a while somebody notices."""
     one = _worker(world, chance)
     if one is None:
         return
@@ -282,7 +283,7 @@ async def twin(world, chance):
     try:
         await asyncio.sleep(seconds)
     finally:
-        # Its machine is taken away, with whatever it came to run.
+        # Its machine is removed, with everything that it came to run.
         second.reboot()
 
 
@@ -322,7 +323,7 @@ async def resize(world, chance):
 
 
 async def provisioner(world, chance):
-    """A provisioner dies wherever it is, and is started again."""
+    """A provisioner dies at any point, and is restarted."""
     if not world.provisioners:
         return
     one = chance.choice(world.provisioners)
@@ -356,11 +357,11 @@ FAULTS = {
     "stopped": (4, stopped),
     "provisioner": (3, provisioner),
 }
-"""Name to (how often, what)."""
+"""Name to (weight, fault)."""
 
 
 async def trouble(world, running):
-    """Break things, several at once if chance says so; `running` holds what is not mended yet."""
+    """Break things at random, several at once if they overlap; `running` holds the faults under way."""
     chance = world.plan.chance("faults")
     table = {name: row for name, row in FAULTS.items() if name not in world.plan.off}
     weights = [often for often, _ in table.values()]
@@ -378,7 +379,7 @@ def _over(world, task):
 
 
 def mend(world):
-    """From now on nothing breaks any more, and all that is broken is mended."""
+    """Repair everything, and break nothing from now on."""
     plan = dataclasses.replace(world.plan, losses=0.0, repeats=0.0, stalls=0.0)
     world.plan_now = plan
     _mend(world.disk)

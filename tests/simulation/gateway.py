@@ -1,4 +1,4 @@
-"""The gateway: its rules run like those of all, and its read side serves clients who come by."""
+"""The gateway: its rules run like those of other services, and its read side serves clients."""
 
 from det_contracts import commands, subjects
 from det_contracts.commands import Answer
@@ -19,14 +19,14 @@ REBUILD_PATIENCE_S = 600.0
 
 
 class Gateway(Replica):
-    """A replica with a read side, and a database."""
+    """A replica with a read side and a database."""
 
     def __init__(self, world, number, shelf):
         super().__init__(world, world.rules["gateway"], number, shelf)
         self.serves = False
         self.visitors = {}
         self.floor = 0
-        """Whatever it answers from now on shows CONTROL up to here: somebody was told of that by it."""
+        """Answers must show CONTROL at least up to here, since a client has seen it."""
 
     def _new_saver(self):
         return ShelfSaver(
@@ -49,7 +49,7 @@ class Gateway(Replica):
         return (await self.line.bounds(subjects.CONTROL))[1]
 
     async def beside(self, parts):
-        """As `services.gateway.app.serve_http` begins."""
+        """Like the start of `services.gateway.app.serve_http`."""
         self.catalogue = Catalogue(parts.runner, parts.saver, parts.database, Newest(self._end_of_log))
         self.live = Live(self.catalogue, parts.journal)
         self.peers = Peers(Asks(self._world), self.catalogue)
@@ -61,7 +61,7 @@ class Gateway(Replica):
         self.serves = True
 
     def left_behind(self):
-        """What is kept of clients that have gone; empty when nothing is."""
+        """State that is still held for disconnected clients; empty if there is none."""
         kept = {
             "waiters": len(self.catalogue.waiting),
             "pages": self.live._open,
@@ -75,14 +75,14 @@ class Gateway(Replica):
 
 
 def project(shelf, records, events):
-    """Stands where the tables of lists are: rows as they were when they were saved."""
+    """In place of the list tables: rows as they were when they were saved."""
     for (kind, key), record in records.items():
         if kind in ("experiments", "trials"):
             shelf.rows[kind, key] = record
 
 
 class Asks:
-    """Reaches the owners, as `services.kit.bus.Asker` does."""
+    """Reaches the owners, like `services.kit.bus.Asker`."""
 
     def __init__(self, world):
         self._world = world
@@ -100,7 +100,7 @@ class Asks:
         raise unavailable("no script outside of the cluster is played here")
 
     def _log_page(self, query):
-        """What the tables of the metrics service would show: each batch once, as far as it has read."""
+        """Like the tables of the metrics service: each batch once, as far as it has been read."""
         leaders = [one for one in self._world.of("metrics") if one.answers and not one.process.stopped]
         if not leaders:
             raise unavailable("no metrics")

@@ -1,11 +1,11 @@
-"""What became of a scenario: its facts, as a test asks for them."""
+"""What happened in a scenario: its facts, as tests ask for them."""
 
 from det_contracts import codec, subjects
 from det_contracts.events import scheduler, searcher
 
 
 class Happened:
-    """Looks into a world and its log; changes nothing."""
+    """Queries a world and its log without changing them."""
 
     def __init__(self, gates):
         self.world = None
@@ -16,23 +16,23 @@ class Happened:
         return list(self.world.workers)
 
     def here(self):
-        """Workers that the scheduler counts on."""
+        """Workers that the scheduler considers present."""
         known = self.world.truth["scheduler"].workers.values()
         return {one.id for one in known if one.presence == "here"}
 
     def used(self, worker_id):
-        """How many slots of a worker hold something."""
+        """Number of slots of a worker that are in use."""
         return len(self.world.truth["scheduler"].places.taken_on(worker_id))
 
     def processes(self, worker_id):
-        """What runs on a worker, itself aside."""
+        """Processes that a worker runs, except itself."""
         return [p for p in self.world.workers[worker_id].processes.values() if not p.ended.is_set()]
 
     def trials(self, experiment):
         return [t.id for t in self.world.ledger.trials.values() if t.experiment.id == experiment]
 
     def events(self, kind, **fields):
-        """All of a kind so far, in order of the log."""
+        """All events of a kind so far, in log order."""
         for message in self.world.disk.streams[subjects.CONTROL][len(self._events) :]:
             self._events.append(codec.decode(message.body, message.position).event)
         found = [e for e in self._events if isinstance(e, kind)]
@@ -47,7 +47,7 @@ class Happened:
         return [e.outcome for e in self.events(scheduler.AllocationEnded, trial_id=trial)]
 
     def restarts(self, trial):
-        """How many restarts were counted, as its end says."""
+        """The number of restarts recorded at its end."""
         (ended,) = self.events(searcher.TrialEnded, trial_id=trial)
         return ended.restarts
 

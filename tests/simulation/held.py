@@ -12,7 +12,7 @@ LOOK_EVERY_S = 0.2
 
 
 class Gates:
-    """What the scripts of a scenario are told, and what they note down."""
+    """Instructions to the scripts of a scenario, and their notes."""
 
     def __init__(self):
         self.open = set()
@@ -32,7 +32,7 @@ class Gates:
         }
 
     async def brief(self, process):
-        """What the real worker makes of its orders for this process; returns its configuration's name."""
+        """Brief a process with the real worker's code; returns the experiment's name."""
         assigned, host = process.assigned, process.host
         briefing = share_of(host.id, process.briefing)
         self.told[assigned.trial_id, assigned.run, briefing.gang.rank] = briefing, process.slots
@@ -68,7 +68,7 @@ class HeldScript(Script):
 
 
 class HeldCompanion(Companion):
-    """Another rank, which fails where the scenario says so."""
+    """Another rank, which fails if the scenario says so."""
 
     def __init__(self, process, gates):
         super().__init__(process)

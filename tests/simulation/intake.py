@@ -1,4 +1,4 @@
-"""The intake: the real relay, in a process that can die, be stopped, or believe for a while that it leads."""
+"""The intake: the real relay, in a process that can die, be stopped, or wrongly believe that it leads."""
 
 from types import SimpleNamespace
 
@@ -13,7 +13,7 @@ OWNER = SimpleNamespace(owner=subjects.INTAKE)
 
 
 class Intake:
-    """One replica. It has no database and answers nobody."""
+    """One replica. It has no database and answers no commands."""
 
     answers = False
 
@@ -59,7 +59,7 @@ class Intake:
             self.relay.lead()
 
     def crash(self):
-        """Die wherever it is."""
+        """Die at any point."""
         self._task.remove_done_callback(self._over)
         self._task.cancel()
         self.process.go_on()

@@ -1,7 +1,7 @@
-"""What must hold, whatever happens: one small function each, asked before an event becomes history.
+"""The invariants: one small function each, called before an event becomes history.
 
-A check gets the ledger as it was, the event, and what is known of its writing (`Stated`). It returns None,
-or in words what is wrong.
+A check gets the ledger before the event, the event, and how it was written (`Stated`). It returns None, or a
+description of the violation.
 """
 
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ ONCE = {
 
 @dataclass
 class Stated:
-    """How an event came into the log."""
+    """How an event got into the log."""
 
     name: str
     actor: str
@@ -56,17 +56,17 @@ class Stated:
     position: int
     cause: str
     batch: str
-    """Owner of the decision that leads the batch it is in; empty for a fact."""
+    """Owner of the decision that heads its batch; empty for a fact."""
     seen: int
-    """What the decider had folded."""
+    """Position that the decider had folded."""
     again: bool
-    """A fact that the log repeats."""
+    """A fact that the log holds repeatedly."""
     witness: int = 0
     """Position in WITNESS of an admitted fact."""
 
 
 def owned_by_one(ledger, event, stated):
-    """G5: who decides an event is in its name, and nobody else states it."""
+    """G5: an event's name says who decides it, and no other service writes it."""
     owner, _, _ = stated.name.partition(".")
     if type(event) is Decision:
         return None
@@ -82,7 +82,7 @@ def owned_by_one(ledger, event, stated):
 
 
 def decided_once(ledger, event, stated):
-    """G3: nothing is decided a second time."""
+    """G3: nothing is decided twice."""
     names = ONCE.get(type(event))
     if names is None:
         return None
@@ -94,8 +94,8 @@ def decided_once(ledger, event, stated):
 
 
 def admitted_once_and_in_order(ledger, event, stated):
-    """Facts come into the log as they were acknowledged, none twice."""
-    # A decision that leads a batch speaks of what is in it.
+    """Facts enter the log in the order in which they were acknowledged, each once."""
+    # The decision at the head of a batch describes its content.
     decided = ledger.admitted_before if stated.batch else ledger.admitted
     newest = max(decided, next(reversed(ledger.facts), 0))
     if stated.witness and stated.witness <= newest:
@@ -106,7 +106,7 @@ def admitted_once_and_in_order(ledger, event, stated):
 
 
 def has_a_reason(ledger, event, stated):
-    """Every decision says why."""
+    """Every decision has a reason."""
     if hasattr(event, "reason") and stated.batch and not event.reason:
         return "it gives no reason"
     return None
@@ -125,7 +125,7 @@ def experiment_moves_along_the_table(ledger, event, stated):
 
 
 def stops_as_the_search_says(ledger, event, stated):
-    """What no person stopped, its search did."""
+    """A trial that no person stopped was stopped by its search."""
     known = ledger.experiments[event.experiment_id]
     if stated.actor != "searcher":
         return None
@@ -269,7 +269,7 @@ def places_only_where_there_is_room(ledger, event, stated):
 
 
 def keeps_to_quotas(ledger, event, stated):
-    """Who is let in has room in every quota, by what was known then; all that was decided before counts."""
+    """An admitted allocation fits every quota, by what was known then and all earlier decisions."""
     known = ledger.allocations[event.allocation_id]
     if not known.slots:
         return None
@@ -332,13 +332,13 @@ def deletes_only_what_nobody_needs(ledger, event, stated):
 
 
 def asks_for_no_more_than_it_may(ledger, event, stated):
-    """A pool has no more workers than it may, those included that are on their way, or out."""
+    """A pool never exceeds its maximum of workers, including those on their way in or out."""
     there = [id for id, pool in ledger.asked.items() if pool == event.pool]
     return f"it has {there} already" if len(there) >= MOST else None
 
 
 def gives_nothing_to_who_is_given_back(ledger, event, stated):
-    """A worker that is given back gets no work any more."""
+    """A worker that is being returned gets no more work."""
     for part in event.parts:
         since = ledger.given_back.get(part.worker_id)
         if since is not None and since <= stated.seen:
@@ -347,7 +347,7 @@ def gives_nothing_to_who_is_given_back(ledger, event, stated):
 
 
 def nobody_works_there(ledger, event, stated):
-    """A worker that is given back for want of work has none, also none of the same decision."""
+    """A worker that is returned for lack of work has none, not even from the same decision."""
     if "max_idle_agent_period" not in event.reason:
         return None
     held = [
@@ -359,7 +359,7 @@ def nobody_works_there(ledger, event, stated):
 
 
 def is_not_there(ledger, event, stated):
-    """Nothing is left of a worker that is dismissed."""
+    """Nothing is left of a dismissed worker."""
     known = ledger.workers_at(event.worker_id, stated.seen)
     return f"it is here: {known}" if known is not None and known.presence == "here" else None
 

@@ -1,7 +1,7 @@
-"""A lab in virtual time: a cluster without chance faults, to which a test does what its scenario says.
+"""A lab in virtual time: a cluster without random faults, on which a test plays its scenario.
 
-It reads as `tests/fixtures/lab.py` does, which is the same with real processes. All that the simulation
-checks at every event it checks here, too; what it asks of the end is asked by `rest`.
+It has the interface of `tests/fixtures/lab.py`, which uses real processes. All checks of the simulation at
+every event apply here, too; `rest` runs the checks at the end.
 """
 
 from contextlib import ExitStack
@@ -30,14 +30,14 @@ POOLS = {"default": PoolSettings(scheduler="priority", preemption=True), "other"
 
 
 class Lab(Happened):
-    """Workers of equal size, and trials that wait at a gate of their experiment until it is opened.
+    """Equal workers, and trials that wait at their experiment's gate until it is opened.
 
     A seed decides how fast messages and scripts are, and whether services have second replicas; nothing
-    breaks unless the test breaks it. Pools are handed to the workers in turn.
+    breaks unless the test breaks it. Pools are assigned to the workers in turn.
     """
 
     def __init__(self, seed, agents=3, slots=4, pools=("default",), fence_after_s=None):
-        """`fence_after_s`: with it hosts of the pool `default` end what is out of touch for so long."""
+        """`fence_after_s`: hosts of the pool `default` end runs that are out of touch for that long."""
         super().__init__(Gates())
         self._fence_after_s = fence_after_s
         self._open = ExitStack()
@@ -77,7 +77,7 @@ class Lab(Happened):
         return story.tell(self.world, failure, "pytest tests/simulation/test_scenarios.py")
 
     def _now(self, act, *words):
-        """Have something done in the loop that takes no time."""
+        """Run a synchronous function in the loop."""
 
         async def do():
             act(*words)
@@ -85,7 +85,7 @@ class Lab(Happened):
         self._do(do())
 
     def rest(self):
-        """Open all gates, start what stands still, let everything end, and ask what must hold of the end."""
+        """Open all gates, restart what is stopped, let everything end, and run the checks at the end."""
         self._gates.open.update(e.config["name"] for e in self.events(searcher.ExperimentCreated))
         self._do(self._rest())
 
@@ -99,7 +99,7 @@ class Lab(Happened):
     # -- waiting for facts
 
     def until(self, fact, what):
-        """Let time pass until a fact is there; fails with the story of the run when it does not come."""
+        """Let time pass until a fact holds; fails with the story of the run if it does not."""
         self._do(self._until(fact, what))
 
     async def _until(self, fact, what):
@@ -113,13 +113,13 @@ class Lab(Happened):
         self._do(self.world.sleep(seconds))
 
     def end_of(self, experiment):
-        """The state in which an experiment ends, as soon as it has."""
+        """The final state of an experiment, once it has ended."""
         known = self.world.ledger.experiments[experiment]
         self.until(lambda: known.state.now in OVER, f"experiment {experiment} to end")
         return known.state.now
 
     def finished(self, *experiments):
-        """Wait for the end; all must have gone well, and no restart been counted."""
+        """Wait for the end; all trials must have succeeded without a restart."""
         for id in experiments:
             assert self.end_of(id) == "COMPLETED"
             assert {self.restarts(trial) for trial in self.trials(id)} == {0}
@@ -127,7 +127,7 @@ class Lab(Happened):
     # -- what people do
 
     def submit(self, gate, *, slots=1, trials=1, priority=42, pool="default"):
-        """Start an experiment; returns its id and those of its trials once all of them are there."""
+        """Start an experiment; returns its id and those of its trials once they all exist."""
         searching = {"name": "random", "metric": "loss", "max_length": BATCHES, "max_trials": trials}
         given = {
             "entrypoint": "python3 train.py",
@@ -154,7 +154,7 @@ class Lab(Happened):
         assert self.end_of(experiment) == "CANCELED"
 
     def disable(self, worker_id, drain=False):
-        """Close a worker; what runs on it is killed unless it shall drain."""
+        """Disable a worker; its runs are killed unless `drain` is set."""
         wish = SwitchWorker(worker_id=worker_id, enabled=False, drain=drain, user="admin")
         self._ask("scheduler", wish)
 
@@ -164,11 +164,11 @@ class Lab(Happened):
     # -- what scripts do
 
     def open(self, gate):
-        """Let the trials of an experiment go on."""
+        """Let the trials of an experiment continue."""
         self._gates.open.add(gate)
 
     def fail(self, gate, rank, code):
-        """From now on the script of this rank ends as soon as it starts, in experiments of this name."""
+        """From now on, in experiments of this name, the script of this rank exits as soon as it starts."""
         self._gates.failing[gate, rank] = code
 
     def until_held(self, *trials):
@@ -177,7 +177,7 @@ class Lab(Happened):
             self.until(lambda trial=trial: HOLD in self.batches(trial), f"trial {trial} at batch {HOLD}")
 
     def told(self, trial, run, rank=0):
-        """What the worker read for a script, and the ids of its slots, as soon as it runs."""
+        """The briefing of a script and the ids of its slots, as soon as it runs."""
         key = trial, run, rank
         self.until(lambda: key in self._gates.told, f"rank {rank} of run {run} of trial {trial}")
         return self._gates.told[key]
@@ -185,31 +185,31 @@ class Lab(Happened):
     # -- what breaks
 
     def stop(self, worker_id):
-        """The worker's process dies; what it runs lives on."""
+        """The worker's process dies; its runs live on."""
         self._now(self._worker(worker_id).kill)
 
     def start(self, worker_id, slots=None):
-        """Let a stopped worker run again, perhaps with other slots."""
+        """Restart a stopped worker, perhaps with other slots."""
         one = self._worker(worker_id)
         one.slots = one.slots if slots is None else slots
         self._now(one.start)
 
     def change_slots(self, worker_id, slots):
-        """A worker finds that it has other slots, and says so as soon as it can."""
+        """A worker detects different slots, and reports them as soon as it can."""
         one = self._worker(worker_id)
         self._now(one.process.run, one.change_slots(slots))
 
     def leave(self, worker_id):
-        """Stop a worker on purpose, as SIGTERM does: it takes what it runs along."""
+        """Stop a worker on purpose, as by SIGTERM: it ends its runs."""
         one = self._worker(worker_id)
         self._do(one.do(one.leave()))
 
     def lose_machine(self, worker_id):
-        """A worker with all that it runs is gone, as when its machine loses power."""
+        """A worker is lost with all its runs, as when its machine loses power."""
         self._now(self._worker(worker_id).reboot)
 
     def broker_goes(self):
-        """The broker is away: nobody reaches it, signs of life get lost, scripts go on."""
+        """The broker is away: nobody reaches it, heartbeats get lost, scripts go on."""
         for line in self._lines():
             line.cut = True
 
@@ -222,14 +222,14 @@ class Lab(Happened):
         return [one.line for one in there if one.up]
 
     def cut_off(self, worker_id):
-        """A worker, and its scripts, cannot reach the broker; all else works."""
+        """A worker and its scripts cannot reach the broker; everything else works."""
         self._worker(worker_id).line.cut = True
 
     def reconnect(self, worker_id):
         self._worker(worker_id).line.cut = False
 
     def freeze(self, owner):
-        """The processes of a service are stopped (SIGSTOP): what is sent to them waits."""
+        """Stop the processes of a service (SIGSTOP): messages to them wait."""
         for replica in self.world.of(owner):
             replica.process.stop()
 
@@ -238,21 +238,21 @@ class Lab(Happened):
             self._now(replica.process.go_on)
 
     def twin(self, worker_id):
-        """Start another worker of the same id, on another host; returns it."""
+        """Start another worker with the same id, on another host; returns it."""
         one = self._worker(worker_id)
         second = Worker(self.world, one.id, one.slots, one.pool)
         self._now(second.start)
         return second
 
     def hang(self, worker_id):
-        """The worker's process does nothing until `wake`; what it runs lives on."""
+        """The worker's process does nothing until `wake`; its runs live on."""
         self._worker(worker_id).awake.clear()
 
     def wake(self, worker_id):
         self._now(self._worker(worker_id).awake.set)
 
     def kill_as_space_runs_out(self, experiment):
-        """From the moment on at which an experiment is being killed the log has no space for anything."""
+        """From the moment the experiment is being killed, the log has no space for anything."""
         self._do(self._kill_as_space_runs_out(experiment))
 
     async def _kill_as_space_runs_out(self, experiment):

@@ -1,4 +1,4 @@
-"""What happened, kept apart from how the services keep it: by it their decisions are judged."""
+"""A record of what happened, independent of the services' own state; their decisions are judged by it."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ from tests.simulation.facts import Allocation, Experiment, History, OwnTask, Rep
 
 
 class Ledger:
-    """All of it, by id."""
+    """Everything that happened, by id."""
 
     def __init__(self):
         self.position = 0
@@ -33,7 +33,7 @@ class Ledger:
         self.workers = {}
         self.deletions = {}
         self.tasks = {}
-        """People's own tasks, by their job."""
+        """Users' own tasks, by job."""
         self.slots = {}
         """(worker, slot) to the allocation that holds it."""
         self.hosts = {}
@@ -45,34 +45,34 @@ class Ledger:
         self.stored = {}
         """Checkpoint to its experiment."""
         self.users = {}
-        """Name to (id, the position at which it was known)."""
+        """Name to (id, position at which it became known)."""
         self.groups = {}
         """Group to its members over time."""
         self.quotas = {}
-        """Holder to the slots that it may have, over time."""
+        """Holder to its limit on slots, over time."""
         self.reports = Reports()
         self.decided = {}
         self.causes = {}
         """Call to the decision that it led to."""
         self.given_up = {}
-        """Call to the time at which its asker was told that nobody answers."""
+        """Call to the time at which its caller was told that nobody answers."""
         self.counts = {}
         self.facts = {}
-        """Position in WITNESS to that in CONTROL, of each admitted fact."""
+        """Position in WITNESS to position in CONTROL, for each admitted fact."""
         self.asked = {}
-        """Workers that pools asked for and of which something may be left, to their pools."""
+        """Workers that pools asked for and that may not be gone completely, to their pools."""
         self.given_back = {}
-        """Worker to the position at which its pool gave it back."""
+        """Worker to the position at which its pool returned it."""
         self.admitted = self.admitted_before = 0
-        """Up to where in WITNESS all is admitted or refused, as the intake says now and said before."""
+        """Position in WITNESS up to which all is admitted or refused, now and before the last decision."""
 
     def host(self, worker, position):
-        """Note what a worker is now."""
+        """Record a worker's current state."""
         self.workers[worker.id] = worker
         self.hosts.setdefault(worker.id, History(None)).add(position, worker)
 
     def holders_at(self, allocation, position):
-        """Whose quotas limited an allocation; nothing here is filed in another workspace than the first."""
+        """Holders whose quotas limited an allocation; all experiments here are in the first workspace."""
         id, since = self.users.get(self.job_of(allocation).user, (None, None))
         found = ["workspace-1"]
         if id is not None and since <= position:
@@ -81,7 +81,7 @@ class Ledger:
         return found
 
     def quota_at(self, holder, position):
-        """The slots that a holder might have; None for no limit."""
+        """The slots that a holder was allowed; None without a limit."""
         known = self.quotas.get(holder)
         return known.at(position) if known else None
 
@@ -94,11 +94,11 @@ class Ledger:
         return known.at(position) if known else None
 
     def pool_at(self, allocation, position):
-        """Where an allocation wants its slots."""
+        """The pool in which an allocation wants its slots."""
         return allocation.pool or self.job_of(allocation).pool.at(position)
 
     def job_of(self, allocation):
-        """The experiment or own task that an allocation belongs to."""
+        """The experiment or own task of an allocation."""
         jobs = self.tasks if allocation.experiment_id < 0 else self.experiments
         return jobs[allocation.experiment_id]
 
@@ -108,7 +108,7 @@ class Ledger:
         return known.at(position) if known else True
 
     def take(self, recorded):
-        """Note one event of CONTROL."""
+        """Record one event of CONTROL."""
         self.position = recorded.position
         if recorded.witness:
             self.facts[recorded.witness] = recorded.position
@@ -119,7 +119,7 @@ class Ledger:
             note(self, recorded.event, recorded.position)
 
     def spoken_of(self, event):
-        """The trial whose present run states something; None when it is an old run or no trial."""
+        """The trial whose current run states something; None for an old run or no trial."""
         known = self.trials.get(event.trial_id)
         return known if known and known.run == event.run and not known.over else None
 
@@ -261,7 +261,7 @@ def _assigned(ledger, event, position):
         for slot in part.slots:
             ledger.slots[part.worker_id, slot] = known.id
         host = ledger.workers.get(part.worker_id)
-        # Decided before the worker, or the slots, were known to have gone.
+        # Decided before it was known that the worker or the slots are gone.
         if host is None or host.presence != "here" or not set(part.slots) <= set(host.slots):
             _lose(known, part.worker_id, position, over=False)
     ledger.count("gangs" if len(event.parts) > 1 else "assignments")
@@ -290,7 +290,7 @@ def _allocation_ended(ledger, event, position):
 
 
 def _on(ledger, worker_id):
-    """Allocations that the worker has a living part of."""
+    """Allocations with a live part on the worker."""
     return [
         a
         for a in ledger.allocations.values()
@@ -299,7 +299,7 @@ def _on(ledger, worker_id):
 
 
 def _lose(allocation, worker_id, position, over):
-    """A part is lost; where hosts end by themselves what is out of touch, it is gone when that is known."""
+    """A part is lost; if hosts fence their runs, it is gone only once that is known."""
     if over or not allocation.fenced:
         allocation.lost[worker_id] = position
     else:

@@ -1,4 +1,4 @@
-"""What the broker takes: in its own size, and in small ones that usual messages meet."""
+"""The broker's size limits: the real ones, and small ones that ordinary messages reach."""
 
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -12,9 +12,7 @@ from services.scheduler import orders
 
 @dataclass(frozen=True)
 class Limits:
-    """Bytes of a message with headers, of an event, of what is asked for; events and bytes of one round;
-    bytes of briefings.
-    """
+    """Bytes of a message with headers, an event, a command; events and bytes of a round; bytes of briefings."""
 
     message: int = limits.MESSAGE_BYTES
     event: int = limits.EVENT_BYTES
@@ -28,12 +26,12 @@ USUAL = Limits()
 FEW = Limits(events=3)
 """Nearly everything takes several rounds."""
 SMALL = Limits(message=24_000, event=20_000, stated=7_000, events=12, round=9_000, briefings=16_000)
-"""The same proportions, in thousandths."""
+"""The same proportions, much smaller."""
 ALL = (USUAL, USUAL, USUAL, FEW, SMALL)
 
 
 def obeyed(chosen):
-    """Have the services keep to these."""
+    """Make the services use these limits."""
     stack = ExitStack()
     for target, name, value in (
         (rounds, "EVENTS", chosen.events),
@@ -45,7 +43,7 @@ def obeyed(chosen):
         (admission, "STATED_BYTES", chosen.stated),
         (relay, "MOST", chosen.events),
         (relay, "BYTES", chosen.round),
-        # So that there are batches, where as many facts never wait.
+        # So that batches occur although few facts wait at a time.
         (relay, "ONE_BY_ONE", 2),
     ):
         stack.enter_context(mock.patch.object(target, name, value))

@@ -1,5 +1,6 @@
-"""A process's line to the log: it delays, loses answers before or after the message is stored, repeats facts,
-and can be cut. What a process has sent may arrive after its death.
+"""A process's line to the log: delays, loses answers before or after storing, repeats facts, can be cut.
+
+What a process has sent may arrive after its death.
 """
 
 import asyncio
@@ -18,10 +19,10 @@ HEADERS_BYTES = 512
 
 
 class Line:
-    """One process's connection to the log: what `services.kit.log.Log` promises, and no more than that."""
+    """One process's connection to the log: the guarantees of `services.kit.log.Log`, and no more."""
 
     def __init__(self, disk, chance, plan, tell, on_closed=None):
-        """`on_closed` hears why the broker has closed it; a message that is too large does that."""
+        """`on_closed` gets the reason when the broker closes the line, as for a message too large."""
         self._disk = disk
         self._chance = chance
         self._plan = plan
@@ -29,18 +30,18 @@ class Line:
         self._on_closed = on_closed
         self._lag = plan.lag_s * chance.random()
         self.server = chance.choice(disk.servers)
-        """The broker at the other end: it answers for the leader, and reads out what it has itself."""
+        """The broker at the other end: it forwards to the leader, but serves reads from its own copy."""
         self.cut = False
         self.refused = ""
-        """Why the broker takes nothing of this process."""
+        """Why the broker rejects everything from this process."""
 
     def heal(self, plan):
-        """From now on it is a good line."""
+        """Make it a reliable line from now on."""
         self.cut, self.refused = False, ""
         self._plan = plan
 
     def move(self):
-        """Its broker is gone: on with another one."""
+        """Its broker is gone: connect to another one."""
         self.server = self._chance.choice([one for one in self._disk.servers if one is not self.server])
 
     async def append(self, draft):
@@ -112,7 +113,7 @@ class Line:
         get_running_loop().call_later(self._transit(), _deliver, answer, result, error)
 
     def _check_taken(self, message):
-        """What the broker itself looks at."""
+        """Checks made by the broker itself."""
         drafts = message[0] if isinstance(message, tuple) else [message]
         largest = max(map(size_of, drafts))
         if largest > self._plan.limits.message and self._on_closed is not None:
@@ -134,7 +135,7 @@ class Line:
             yield reader
 
     def pace(self):
-        """How long messages are on their way to who reads, in seconds."""
+        """Seconds that messages take to the reader."""
         delay = self._lag * (1 + self._chance.random())
         if self._plan.stalls and self._chance.random() < self._plan.stalls:
             delay += 5 * self._chance.random()

@@ -1,4 +1,4 @@
-"""An event loop whose time is a number: when nothing is ready, it is the time of the next timer."""
+"""An event loop with virtual time: when nothing is ready, time jumps to the next timer."""
 
 import asyncio
 import sys
@@ -12,15 +12,15 @@ from heapq import heappop, heappush
 from tests.simulation.stopping import PROCESS, Stoppable
 
 GRAIN_S = 1e-6
-"""Sums of floats differ in their last digits; a timer must not be missed for that."""
+"""Float sums differ in their last digits, which must not make a timer late."""
 
 
 class Deadlock(Exception):
-    """Everybody waits, and no timer will wake anybody."""
+    """Everything waits, and there is no timer left."""
 
 
 class _Call(list):
-    """[when, number, callback, arguments, context]; lists are made and compared without Python code."""
+    """[when, number, callback, arguments, context]; a list, since lists are created and compared natively."""
 
     __slots__ = ()
 
@@ -35,10 +35,10 @@ class _Call(list):
 
 
 class VirtualLoop(asyncio.AbstractEventLoop):
-    """What asyncio asks of a loop, without files, signals, threads and waiting."""
+    """The part of asyncio's loop interface without files, signals, threads and waiting."""
 
     get_debug = bool
-    """Asked by every future that is made: called so, it is False without a line of Python."""
+    """Called for every new future; `bool()` returns False without running Python code."""
 
     def __init__(self):
         self.now = 0.0
@@ -74,7 +74,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         return self.call_later(when - self.now, callback, *args, context=context)
 
     def _leap(self):
-        """Let it be the time of the next timer."""
+        """Jump to the time of the next timer."""
         timers = self._timers
         while timers and timers[0][2] is None:
             heappop(timers)
@@ -100,7 +100,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         work, ready = asyncio.ensure_future(future, loop=self), self._ready
         hooks = sys.get_asyncgen_hooks()
         events._set_running_loop(self)
-        # A generator that nobody asks any more is closed by the loop, as by asyncio's own.
+        # The loop closes abandoned generators, like asyncio's own.
         sys.set_asyncgen_hooks(finalizer=lambda left: self.call_soon(self._finish, left))
         try:
             while not work.done():
@@ -141,7 +141,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
 @contextmanager
 def virtual_loop():
-    """A loop of one's own that is run as often as one likes, and leaves nothing behind."""
+    """A private loop that can be run repeatedly and leaves nothing behind."""
     loop = VirtualLoop()
     try:
         yield loop

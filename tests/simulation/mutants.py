@@ -1,4 +1,4 @@
-"""Small changes of a program, one at a time: what tests with teeth notice."""
+"""Mutants: small changes of a program, one at a time, that good tests notice."""
 
 import ast
 from dataclasses import dataclass
@@ -28,13 +28,13 @@ class Mutant:
 
     line: int
     what: str
-    """In words."""
+    """The change in words."""
     original: str
     number: int
-    """Which of all changes it is."""
+    """Its index among all changes."""
 
     def source(self):
-        """The changed program; made when it is asked for, since of thousands only a sample is tried."""
+        """The changed program; computed lazily, since only a sample of thousands is tried."""
         tree = ast.parse(self.original)
         _, _, change = next(islice(_changes(tree), self.number, None))
         change()
@@ -42,13 +42,13 @@ class Mutant:
 
 
 def mutants(source):
-    """All mutants of a program, in order. Types, texts and docstrings stay."""
+    """All mutants of a program, in order. Types, texts and docstrings are not changed."""
     changes = enumerate(_changes(ast.parse(source)))
     return [Mutant(node.lineno, what, source, number) for number, (node, what, _) in changes]
 
 
 def _changes(tree):
-    """(node, in words, a function that changes the tree), always in the same order."""
+    """(node, description, a function that changes the tree), always in the same order."""
     for function in ast.walk(tree):
         if isinstance(function, ast.FunctionDef):
             for node in _inside(function):
@@ -56,7 +56,7 @@ def _changes(tree):
 
 
 def _inside(function):
-    """What runs when it is called, without annotations."""
+    """The code that runs when it is called, without annotations."""
     for statement in function.body:
         for node in ast.walk(statement):
             if not isinstance(node, ast.FunctionDef):

@@ -1,9 +1,9 @@
-"""How many small changes of the services' rules are noticed by their unit tests, or by some seeds.
+"""Measures how many small changes of the services' rules the unit tests, or some seeds, notice.
 
     python -m tests.simulation.mutation --sample 100         # a hundred mutants, always the same ones
     python -m tests.simulation.mutation --only searcher/verdict --sample 0       # all of one file
 
-Prints each that nobody notices, and the share of those that somebody does.
+Prints each mutant that survives, and the share of those that are noticed.
 """
 
 import argparse
@@ -34,11 +34,11 @@ FILES = [
 ]
 PATIENCE_S = 240.0
 SURVIVED, NOTICED, UNUSED = 10, 11, 12
-"""How the process ends that tries one."""
+"""Exit codes of the process that tries a mutant."""
 
 
 class Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Has one module imported with other source."""
+    """Makes imports of one module use other source code."""
 
     def __init__(self, file, source):
         self._name = f"services.{file.replace('/', '.')}"
@@ -57,7 +57,7 @@ class Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def is_noticed(file, source, seeds):
-    """Ask in a process of its own: it imports everything anew, and may never end."""
+    """Runs in a process of its own, which imports everything afresh and may never end."""
     command = [sys.executable, "-m", "tests.simulation.mutation", "--child", file, "--seeds", str(seeds)]
     with subprocess.Popen(
         command,

@@ -11,7 +11,7 @@ KINDS = (
     "follower", "batches", "closed", "stopped", "twin",
     "gateway", "clients", "intake", "provisioner", "engine",
 )  # fmt: skip
-"""Everything that can be left out, to see whether a seed fails without it."""
+"""Everything that can be left out, to see whether a seed still fails without it."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Plan:
     fault_every_s: float = 5.0
     user_every_s: float = 8.0
     step_s: float = 1.0
-    """How long scripts take for a step, more or less."""
+    """Roughly how long scripts take for a step."""
     steps: int = 300
     limits: Limits = USUAL
     gateways: int = 0
@@ -38,12 +38,12 @@ class Plan:
     """Whether a pool gets workers by itself."""
 
     def chance(self, name):
-        """A stream of chance of its own, so that leaving one thing out does not move all the others."""
+        """A random stream of its own, so that leaving one thing out does not shift all the others."""
         return random.Random(f"{self.seed}/{name}")
 
 
 def plan_of(seed, off=(), steps=300):
-    """The plan of a seed without the kinds of trouble in `off`."""
+    """The plan of a seed, without the kinds of trouble in `off`."""
     off = frozenset(off)
     chance = random.Random(f"{seed}/plan")
 

@@ -1,27 +1,27 @@
-"""In how many rounds a reaction, or a time that has come, is decided where others never stop asking."""
+"""Counts in how many rounds a reaction or a due time is decided while others keep asking."""
 
 from det_contracts.events import Decision
 from tests.simulation.violation import Violation
 
 TURNS = 3
-"""Commands, due times and reactions have one round each, by turns."""
+"""Commands, due times and reactions take turns, one round each."""
 
 
 class Promptness:
-    """Counts the rounds of each owner that passed over what it had read and should decide.
+    """Counts each owner's rounds that ignored something that was read and due for a decision.
 
-    `most` such rounds are allowed; `longest` is what was seen.
+    `most` such rounds are allowed; `longest` is the maximum seen.
     """
 
     def __init__(self, most=TURNS):
         self.longest = 0
         self._most = most
         self._waiting = {}
-        """By owner and record the position at which it last moved, and the rounds since that was read."""
+        """Per owner and record: the position of its last change, and the rounds since that was read."""
         self._due = {}
 
     def moved(self, owner, keys, position):
-        """Records that an event has replaced."""
+        """Note the records that an event has replaced."""
         for key in keys:
             self._waiting.setdefault(owner, {})[key] = [position, 0]
 
@@ -30,7 +30,7 @@ class Promptness:
             return
         owner, seen = recorded.event.owner, recorded.event.seen
         if owner not in world.rules:
-            # The intake admits, and reacts to nothing.
+            # The intake admits facts and has no reactions.
             return
         rules, truth = world.rules[owner], world.truth[owner]
         for key, waiting in list(self._waiting.get(owner, {}).items()):

@@ -24,14 +24,14 @@ EVERY_S = 4.0
 
 
 def growing(world, pools):
-    """The pools of a configuration, with the one that grows where there is one."""
+    """The pools of a configuration, including the one that grows, if there is one."""
     if world.engine is None:
         return pools
     return pools | {POOL: msgspec.structs.replace(pools[POOL], provider=PROVIDER)}
 
 
 class Provisioner:
-    """One process. It remembers nothing."""
+    """One process. It has no memory between rounds."""
 
     def __init__(self, world):
         self._world = world
@@ -43,7 +43,7 @@ class Provisioner:
             self._task.add_done_callback(self._over)
 
     def crash(self):
-        """Die wherever it is."""
+        """Die at any point."""
         if self._task is not None:
             self._task.cancel()
             self._task = None
@@ -64,7 +64,7 @@ class Provisioner:
         await self._world.ask("scheduler", command)
 
     async def _wish(self):
-        """Of any replica, also of one that has not read all there is."""
+        """Ask any replica, also one that has not caught up."""
         there = self._world.answering("scheduler")
         if not there:
             raise unavailable("no scheduler")

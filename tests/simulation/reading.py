@@ -1,4 +1,4 @@
-"""Each message is decoded once, for all replicas that fold it."""
+"""Decodes each message once, for all replicas that fold it."""
 
 import copy
 import dataclasses
@@ -11,9 +11,9 @@ from tests.simulation.violation import Violation
 
 
 class Reading:
-    """What the messages of one world say.
+    """The decoded messages of one world.
 
-    Records are frozen, so replicas may share them; `afresh` finds the fold that changed one all the same.
+    Records are frozen, so replicas may share them; `afresh` finds a fold that changed one anyway.
     """
 
     def __init__(self):
@@ -21,7 +21,7 @@ class Reading:
         self._event = self._reader(read_event, subjects.CONTROL)
 
     def shared(self, rules):
-        """The rules of a service, with readers that decode nothing a second time."""
+        """The rules of a service, with readers that decode no message twice."""
         read = {stream: rules.decode.get(stream, read_event) for stream in rules.streams}
         return dataclasses.replace(rules, decode={s: self._reader(one, s) for s, one in read.items()})
 
@@ -36,7 +36,7 @@ class Reading:
 
         def found_to_judge(message, stream):
             recorded = found(message, stream)
-            # The fold writes its verdict beside a batch of reports or lines.
+            # The fold stores its verdict beside a batch of reports or lines.
             return msgspec.structs.replace(recorded, event=copy.copy(recorded.event))
 
         return found if stream == subjects.CONTROL else found_to_judge
@@ -46,7 +46,7 @@ class Reading:
         return self._event(message, subjects.CONTROL)
 
     def afresh(self, messages):
-        """All of CONTROL, decoded again; raises `Violation` where somebody has changed what was read."""
+        """All of CONTROL, decoded again; raises `Violation` if somebody has changed a decoded record."""
         for message in messages:
             shared, fresh = self.event(message), read_event(message, subjects.CONTROL)
             if shared != fresh:

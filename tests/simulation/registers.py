@@ -1,7 +1,7 @@
-"""What clients can read, as registers: every value with the position of the log since which it holds.
+"""What clients can read, as registers: every value with the log position from which it holds.
 
-The log is a total order, so what a client reads is linearizable where the value is that of the position
-that it was read at, and that position follows all that was answered before the question.
+The log is a total order, so reads are linearizable if each returns the value at its read position, and that
+position is not before anything answered before the read began.
 """
 
 from bisect import bisect_left, bisect_right
@@ -11,17 +11,17 @@ from tests.simulation.facts import History
 
 
 class Registers:
-    """By (kind, id): values over the log."""
+    """Values over the log, by (kind, id)."""
 
     def __init__(self):
         self._known = {}
         self._places = []
         """Positions at which workspaces changed."""
         self.log_end = {}
-        """Trial to the end of LOGS when it ended."""
+        """Trial to the end of LOGS at the time when it ended."""
 
     def take(self, recorded, end_of_logs):
-        """Note one event of CONTROL."""
+        """Record one event of CONTROL."""
         event, position = recorded.event, recorded.position
         note = _NOTES.get(type(event))
         if note is not None:
@@ -38,7 +38,7 @@ class Registers:
         return [id for one, id in self._known if one == kind]
 
     def at(self, kind, id, position):
-        """The value at a position; None before there was one."""
+        """The value at a position; None before the first one."""
         known = self._known.get((kind, id))
         return known.at(position) if known else None
 
@@ -48,7 +48,7 @@ class Registers:
         return {known.at(first), *known.since(first, last)} if known else {None}
 
     def places_changed(self, after, upto):
-        """Whether a workspace changed behind a position, up to another."""
+        """Whether a workspace changed after one position, up to another."""
         return bisect_right(self._places, upto) > bisect_left(self._places, after + 1)
 
 

@@ -38,7 +38,7 @@ class Replica:
 
     @property
     def answers(self):
-        """Whether it hears commands."""
+        """Whether it accepts commands."""
         return self.up and self.leads and self.runner.ready.is_set()
 
     def clock(self):
@@ -80,7 +80,7 @@ class Replica:
         return ShelfSaver(self.shelf, rules.owner, rules.state, lambda: self.leads, QUIET, roots=rules.roots)
 
     async def beside(self, parts):
-        """What runs beside the runner."""
+        """Tasks beside the runner."""
         work = BESIDE.get(self.rules.owner)
         if work is not None:
             await work(parts)
@@ -89,7 +89,7 @@ class Replica:
         self._world.fail(Violation("nobody sends what the broker does not take", f"{self.name}: {why}"))
 
     async def rule(self, command, call, within_s):
-        """As `bus.Answerer` has a command ruled on that was sent to this process."""
+        """Rule on a command sent to this process, like `bus.Answerer`."""
         if not self.up:
             raise unavailable(f"{self.name} is gone")
         if self._awake.overslept():
@@ -100,7 +100,7 @@ class Replica:
         self.on_beat = cb
 
     def hear_beat(self, worker_id, session):
-        """A sign of life of a worker."""
+        """A worker's heartbeat."""
         if self.up and not self.line.cut and hasattr(self, "on_beat"):
             beat = SimpleNamespace(subject=f"heartbeat.{worker_id}", data=session.encode())
             self.process.run(self.on_beat(beat))
@@ -123,7 +123,7 @@ class Replica:
             self._world.fail(Violation("services stay up", f"{self.name}: {why(task.exception())}"))
 
     def count_roots(self):
-        """Take note of how many roots have come and gone."""
+        """Record how many roots have come and gone."""
         if self.up and self.runner.pager is not None:
             counts = self._world.ledger.counts
             counts["roots let go"] = counts.get("roots let go", 0) + self.runner.pager.left
@@ -135,7 +135,7 @@ class Replica:
             self.runner.lead()
 
     def crash(self):
-        """Die wherever it is."""
+        """Die at any point."""
         self.count_roots()
         for task in self._tasks:
             task.remove_done_callback(self._over)
@@ -157,7 +157,7 @@ def _ignored(*_, **__):
 
 
 class _Quiet:
-    """Measures that nobody reads."""
+    """Metrics that nobody reads."""
 
     def __getattr__(self, name):
         setattr(self, name, _ignored)
@@ -168,7 +168,7 @@ QUIET = _Quiet()
 
 
 async def watch_workers(parts):
-    """The scheduler's watch, with its usual patience, and what it tells workers."""
+    """The scheduler's watch with its usual timeouts, and the orders that it writes for workers."""
     writer = orders.OrdersWriter(parts, _ignored_soon)
     async with TaskGroup() as tasks:
         tasks.create_task(writer.run())

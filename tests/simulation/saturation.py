@@ -1,4 +1,4 @@
-"""A cluster in which nothing breaks, and nobody ever pauses."""
+"""A cluster without faults, whose clients never pause."""
 
 import asyncio
 from dataclasses import replace
@@ -19,7 +19,7 @@ PATIENCE_S = 60.0
 
 
 def saturate(seed, clients, *, answers=ANSWERS, most=TURNS):
-    """Let clients, functions of (world, number) that never end, have so many answers together, and then rest.
+    """Let clients, endless functions of (world, number), get `answers` answers in total, and then rest.
 
     Returns the world, with `promptness.longest`. Raises `Violation`.
     """
@@ -47,7 +47,7 @@ def saturate(seed, clients, *, answers=ANSWERS, most=TURNS):
 
 
 async def _ask(world, owner, command):
-    """Whatever is answered, on with the next."""
+    """Ask, and ignore a refusal."""
     try:
         _, value = await world.ask(owner, command)
     except Refused:
@@ -68,7 +68,7 @@ def config(world, trials=1, length=2):
 
 
 async def submits(world, number):
-    """Sends the next experiment as soon as the last one was answered."""
+    """Submits the next experiment as soon as the last one was answered."""
     while True:
         command = CreateExperiment(
             user=f"user{number}",
@@ -92,7 +92,7 @@ async def toggles(world, number):
 
 
 async def switches(world, number):
-    """Drains and opens workers, and moves jobs."""
+    """Drains and enables workers, and moves jobs."""
     while True:
         for enabled in (False, True):
             wish = SwitchWorker(worker_id="w0", enabled=enabled, drain=True, user="admin")

@@ -1,4 +1,4 @@
-"""A script, as the SDK lets it speak: operations, checkpoints, preemption; and all its bad manners."""
+"""A script, as far as the SDK permits: operations, checkpoints, preemption; and all its bad manners."""
 
 import asyncio
 
@@ -24,7 +24,7 @@ MANNERS = {
     "fails after completion": 4,
     "fails after acknowledging": 4,
 }
-"""How often a script behaves how."""
+"""Weights of the scripts' behaviours."""
 LATE_S = 4000.0
 
 
@@ -41,14 +41,14 @@ class Process:
         self.code = None
         self.ended = asyncio.Event()
         self.fenced = False
-        """Ended by its shim, as the host was out of touch."""
+        """Ended by its shim because the host was out of touch."""
         self.world = world
         self._task = self._shim = None
 
     def start(self):
         kind = _PROGRAM_OF.get(self.assigned.kind) or ("companion" if self.rank else "chief")
         work = self.world.programs[kind](self)
-        # It lives on, whatever becomes of the worker's process; and so does its shim.
+        # The process and its shim outlive the worker's process.
         self._task = outside(self._live(work))
         if self.assigned.fence_s:
             self._shim = outside(self._keep_fence())
@@ -66,7 +66,7 @@ class Process:
         self._end(code)
 
     async def _keep_fence(self):
-        """What the shim does while the host runs, whatever becomes of the worker's process."""
+        """What the shim does while the host runs, independent of the worker's process."""
         loop, contact = asyncio.get_running_loop(), self.host.contact_at
         while loop.time() - contact <= self.assigned.fence_s:
             await asyncio.sleep(0.5)
@@ -108,7 +108,7 @@ class Deletion:
 
 
 class Own:
-    """A command or a TensorBoard that somebody started: it ends by itself, well or badly, or is stopped."""
+    """A user's command or TensorBoard: it ends by itself, well or badly, or is stopped."""
 
     def __init__(self, process):
         self._chance = process.world.plan.chance(process.id)
@@ -183,7 +183,7 @@ class Script:
                 task.cancel()
 
     async def _brief(self):
-        """What a scenario does before anything is heard."""
+        """Scenarios read their briefing here, before anything else."""
 
     async def _hear_operations(self):
         seen = None
@@ -239,7 +239,7 @@ class Script:
         return self.chance.randrange(1, 5)
 
     async def _step(self, steps, breaks):
-        """One round of training; an exit code when it is the last one."""
+        """One round of training; returns an exit code if it is the last one."""
         if breaks:
             code = await self._break(steps)
             if code is not None:
@@ -294,7 +294,7 @@ class Script:
         await self._until(lambda: self._idled >= seq or self._op[0] > seq)
 
     def _metric(self, length):
-        """Few values, so that many are equal; now and then none at all."""
+        """Few distinct values, so that ties are common; sometimes none at all."""
         chance = self.world.plan.chance(f"{self.trial}/{length}")
         return "NaN" if chance.random() < 0.03 else float(chance.randrange(4))
 
@@ -349,4 +349,4 @@ class Script:
 
 
 PROGRAMS = {"deletion": Deletion, "own": Own, "chief": Script, "companion": Companion}
-"""What a process runs, by what it is in its allocation."""
+"""What a process runs, by its role in the allocation."""

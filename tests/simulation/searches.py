@@ -1,10 +1,10 @@
-"""What must hold of a search after each of its steps; a check returns None, or what is wrong."""
+"""Invariants of a search after each of its steps; a check returns None, or a description of the violation."""
 
 from itertools import pairwise
 
 
 def search_is_its_replay(ledger, state, id):
-    """The searcher's search is the one that follows from the events alone."""
+    """The searcher's search equals its replay from the events alone."""
     found, right = state.searches[id], ledger.experiments[id].search
     return None if found == right else f"search of experiment {id}: {found} is not its replay {right}"
 
@@ -35,7 +35,7 @@ def _untidy(experiment, ledger, rung, bracket):
 
 
 def _arrival(experiment, ledger, entry, rung):
-    """Position of the completion behind an entry; None for one that was given up."""
+    """Position of the completion behind an entry; None if the operation was abandoned."""
     trial = ledger.trials.get(experiment.trials.get(entry.request_id))
     asked = experiment.asked.get(entry.request_id)
     if trial is None or asked is None or entry.request_id in experiment.search.exited:

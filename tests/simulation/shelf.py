@@ -1,4 +1,4 @@
-"""A service's database without a database: snapshots as they are encoded, older ones kept to go back to."""
+"""Stands in for a service's database: encoded snapshots, of which older ones are kept to go back to."""
 
 import asyncio
 import json
@@ -14,16 +14,16 @@ VERSIONS = 6
 
 
 class Shelf:
-    """What one service has saved; shared by its replicas. Stands where `database.Database` would."""
+    """What one service has saved, shared by its replicas. Replaces `database.Database`."""
 
     def __init__(self, chance):
         self.records = {}
         self.roots = {}
-        """By record that belongs to one: its root, whether that is away, and where it was saved."""
+        """For each record of a root: the root, whether it is paged out, and where it was saved."""
         self.dropped = 0
         self.positions = {}
         self.rows = {}
-        """What lists show; see `gateway.project`."""
+        """Content of lists; see `gateway.project`."""
         self._older = []
         self._chance = chance
 
@@ -48,7 +48,7 @@ class Shelf:
         ]
 
     def go_back(self, chance):
-        """Lose the newest commits, as many as chance says; now and then all of them."""
+        """Lose a random number of the newest commits; sometimes all of them."""
         if self._older and chance.random() < 0.7:
             (self.records, self.roots, self.dropped, self.positions, self.rows) = chance.choice(self._older)
         else:
@@ -56,7 +56,7 @@ class Shelf:
         self._older = []
 
     def empty(self):
-        """Lose all that is committed."""
+        """Lose everything that was committed."""
         self.records, self.roots, self.dropped, self.positions, self.rows = {}, {}, 0, {}, {}
 
 
@@ -78,7 +78,7 @@ class ShelfSnapshot:
         self._types, self._decoders = _codecs(state)
 
     def load(self, shelf, whole=False):
-        """The state; with `whole`, also what a start leaves where it is."""
+        """The state; with `whole`, also what a start leaves paged out."""
         tables = {kind: {} for kind in self._types}
         for (kind, key), body in shelf.records.items():
             if whole or not shelf.roots.get((kind, key), ("", False, 0))[1]:
@@ -128,7 +128,7 @@ class ShelfSnapshot:
         return dict(shelf.positions)
 
     def forget_older(self, shelf):
-        """There is one version of each fold here."""
+        """Do nothing: there is only one version of each fold here."""
 
 
 class ShelfSaver(DatabaseSaver):
@@ -139,7 +139,7 @@ class ShelfSaver(DatabaseSaver):
 
 
 class Copies:
-    """Copies of a state, as a replica would load it; records that are still the same are copied once."""
+    """Copies of a state, as a replica would load it; unchanged records are copied only once."""
 
     def __init__(self, state):
         self._snapshot = ShelfSnapshot(state)
@@ -147,11 +147,11 @@ class Copies:
         self._known = {}
 
     def of(self, live):
-        """What a replica would load that starts from this state."""
+        """What a replica that starts from this state would load."""
         tables = {kind: {} for kind in _codecs(self._state)[0]}
         known, self._known = self._known, {}
         for kind, table in tables.items():
-            # In an order of its own, as a database may give them.
+            # In an arbitrary order, as a database may return them.
             for key, record in sorted(getattr(live, kind).items(), key=_by_key):
                 found = known.get((kind, key))
                 if found is None or found[0] is not record:
@@ -162,7 +162,7 @@ class Copies:
 
 
 def whole(rules, state, shelf, pager):
-    """A replica's state with what it has left on the shelf, as records to compare: it has no indexes."""
+    """A replica's state with its paged-out records, for comparison; the result has no indexes."""
     if pager is None:
         return state
     types, decoders = _codecs(rules.state)
@@ -180,7 +180,7 @@ def _written(state):
 
 
 def differ(found, right):
-    """Whether two states differ in their records; what is a tuple in one may be a list in the other."""
+    """Whether two states differ in their records, treating tuples and lists as equal."""
     return any(getattr(found, name) != getattr(right, name) for name in _codecs(type(right))[0]) and (
         _written(found) != _written(right)
     )

@@ -1,4 +1,4 @@
-"""One seed from beginning to end: trouble, then peace, then the questions that only the end can answer."""
+"""One seed from beginning to end: trouble, then peace, then the checks that only the end permits."""
 
 import asyncio
 import gc
@@ -23,13 +23,13 @@ from tests.simulation.world import World, parts
 TROUBLE_S = 1500.0
 PEACE_S = 30_000.0
 STILL_S = 90.0
-"""Longer than anything is waited for: a lost run that its host must end is given up after 65 s."""
+"""Longer than any timeout: a lost run that its host must end is given up after 65 s."""
 MOST_STEPS = 5000
 """Far more than experiments of this size can lead to."""
 
 
 class Result:
-    """What came of a seed."""
+    """The result of a seed."""
 
     def __init__(self, world):
         self.seed = world.plan.seed
@@ -44,7 +44,7 @@ class Result:
 def simulate(seed, off=(), steps=300, also=(), **worse):
     """Run one seed; the same seed always gives the same log.
 
-    `also` is trouble of the caller's own: functions of (world, chance). `worse` are fields of its plan.
+    `also` is additional trouble: functions of (world, chance). `worse` overrides fields of the plan.
     """
     worlds = []
 
@@ -61,12 +61,12 @@ def simulate(seed, off=(), steps=300, also=(), **worse):
             finally:
                 world.go_on()
 
-    # A seed leaves little behind; looking for rubbish all the while costs a tenth of its time.
+    # A seed leaves little garbage, and constant collection takes a tenth of its time.
     gc.disable()
     try:
         run(main())
         result = Result(worlds[0])
-        # What holds itself in circles is let go of by hand: nothing is left to be looked for.
+        # Break reference cycles by hand, so that nothing is left to collect.
         vars(worlds.pop()).clear()
     finally:
         gc.enable()
@@ -103,8 +103,8 @@ async def come_to_rest(world, most_steps=MOST_STEPS):
     until = asyncio.get_running_loop().time() + PEACE_S
     last, still = 0, 0.0
     while still < STILL_S or world.processes or not _all_read(world):
-        # What has just ended is told of some time later.
-        # Until then a pool asks for nothing, however much waits.
+        # A worker that has just ended is reported some time later. Until then, a pool asks for nothing,
+        # however much waits.
         pauses = any(one.retry_at for one in world.truth["scheduler"].supplies.values())
         busy = bool(world.processes) or pauses
         await world.sleep(10.0)
@@ -134,7 +134,7 @@ def all_is_admitted(world):
 
 
 async def ask_at_the_end(world):
-    """What must hold of a world in which nothing happens any more; raises `Violation`."""
+    """Check a world in which nothing happens any more; raises `Violation`."""
     for replica in world.replicas:
         if not world.compare(replica):
             raise Violation("every replica reads on", f"{replica.name} is at {replica.runner.positions}")
@@ -175,7 +175,7 @@ def every_report_has_one_effect(world):
 
 
 def every_fact_is_admitted_once(world):
-    """What was acknowledged is in the log, once; what is not, is no fact or came too late."""
+    """An acknowledged fact is in the log once; otherwise it is damaged or came too late."""
     admitted = world.ledger.facts
     for stated in world.disk.streams[subjects.WITNESS]:
         if stated.position not in admitted and not is_refused(world, stated):
@@ -183,7 +183,7 @@ def every_fact_is_admitted_once(world):
 
 
 def is_refused(world, stated):
-    """Whether a message in WITNESS may have been refused: it is damaged, or an overtaken registration."""
+    """Whether a message in WITNESS may have been refused: it is damaged, or a superseded registration."""
     try:
         event = codec.check(codec.opened(stated.body))
     except codec.BadRecord:
@@ -192,7 +192,7 @@ def is_refused(world, stated):
 
 
 def every_living_worker_counts(world):
-    """Who lives and reaches the log is here for the scheduler, whatever it was taken for."""
+    """The scheduler counts every worker that lives and reaches the log, whatever it took it for before."""
     for one in (w for w in world.workers.values() if not w.retired):
         known = world.ledger.workers.get(one.id)
         if known is None or (known.presence, known.session) != ("here", one.session):
@@ -202,7 +202,7 @@ def every_living_worker_counts(world):
 
 
 def what_is_saved_is_the_fold(world):
-    """Whoever starts from a database starts from the truth."""
+    """What replicas would load from a database equals the truth."""
     for owner, rules in world.rules.items():
         ends = {stream: len(world.disk.streams[stream]) for stream in rules.streams}
         for shelf in world.shelves(owner):
@@ -214,7 +214,7 @@ def what_is_saved_is_the_fold(world):
 
 
 def nothing_runs_that_nobody_asked_for(world):
-    """An engine is left with nothing but what pools want, and pools with nothing but what there is."""
+    """An engine runs only what pools want, and pools know only what exists."""
     if world.engine is None:
         return
     running = [job for job in world.engine.jobs if job.alive]
@@ -231,14 +231,14 @@ def nothing_runs_that_nobody_asked_for(world):
 
 
 def who_hung_up_left_nothing(world):
-    """A gateway keeps nothing of clients that have gone."""
+    """A gateway holds nothing for disconnected clients."""
     for gateway in world.of("gateway"):
         if left := gateway.left_behind():
             raise Violation("who hangs up leaves nothing", f"{gateway.name}: {left}")
 
 
 def everything_is_over_or_waits(world):
-    """Liveness: every experiment is over, paused, or waits for what it cannot have, and says so."""
+    """Liveness: every experiment is over, paused, or waits for something unavailable, and says so."""
     ledger = world.ledger
     why = world.rules["scheduler"].answers[Waiting](world.truth["scheduler"], Waiting())
     _own_tasks_end_or_wait(ledger, why)
@@ -262,7 +262,7 @@ def everything_is_over_or_waits(world):
 
 
 def _own_tasks_end_or_wait(ledger, why):
-    """Own tasks run once; whoever stops one is obeyed."""
+    """Own tasks run once, and a request to stop one is obeyed."""
     for task in ledger.tasks.values():
         known = ledger.allocations[f"{task.task_id}.1"]
         if not known.outcome:
@@ -279,7 +279,7 @@ def _waits_with_reason(ledger, allocation, why):
     if any(
         other.id in why[allocation.id] for other in ledger.allocations.values() if other is not allocation
     ):
-        # It stands behind somebody of higher rank, who is asked the same.
+        # It waits behind a job of higher rank, which is checked by itself.
         return
     for host in ledger.workers.values():
         now = ledger.position
@@ -313,10 +313,10 @@ def _is_allowed(ledger, allocation):
 
 
 def rebuild_is_the_same(world):
-    """G4: each service's state, folded from nothing, each stream as a whole.
+    """G4: rebuilding each service's state from nothing, stream by stream, gives the same state.
 
-    The truth is such a fold already, message by message as they were stored: for who reads CONTROL alone it
-    is the same, if only nobody has changed a record that others fold, too.
+    The truth is already such a fold, in the order in which messages were stored. For readers of CONTROL alone
+    it is the same, provided that no fold has changed a record that others fold, too.
     """
     afresh = list(world.reading.afresh(world.disk.streams[subjects.CONTROL]))
     for owner, rules in world.rules.items():

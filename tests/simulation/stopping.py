@@ -1,26 +1,26 @@
-"""Processes that can be stopped and continued, as by SIGSTOP and SIGCONT: all that they do stands still."""
+"""Processes that can be stopped and continued, as by SIGSTOP and SIGCONT: all their tasks stand still."""
 
 from asyncio import get_running_loop
 from collections.abc import Coroutine
 from contextvars import ContextVar, copy_context
 
 PROCESS = ContextVar("process", default=None)
-"""In whose name a task is made; every task of it belongs to the same."""
+"""The process that a new task belongs to; inherited by the tasks that it creates."""
 
 
 class Process:
-    """What one process does."""
+    """The tasks of one process."""
 
     def __init__(self):
         self.stopped = False
         self._waiting = []
 
     def stop(self):
-        """From here on no task of it takes a step. Its timers run on, and go off when it continues."""
+        """From now on its tasks take no step. Timers keep running, and take effect when it continues."""
         self.stopped = True
 
     def go_on(self):
-        """Everything that waits for it happens now."""
+        """Run everything that was held back."""
         self.stopped = False
         waiting, self._waiting = self._waiting, []
         for waiter in waiting:
@@ -28,29 +28,29 @@ class Process:
                 waiter.set_result(None)
 
     def run(self, work):
-        """A task in its name."""
+        """Create a task of this process."""
         context = copy_context()
         context.run(PROCESS.set, self)
         return get_running_loop().create_task(work, context=context)
 
     def hold(self):
-        """What a task waits for instead of its next step."""
+        """What a task awaits instead of taking its next step."""
         waiter = get_running_loop().create_future()
         self._waiting.append(waiter)
-        # As its own `__await__` would say it to the task.
+        # As its own `__await__` would tell the task.
         waiter._asyncio_future_blocking = True
         return waiter
 
 
 def outside(work):
-    """A task of no process, whoever asks for it."""
+    """A task that belongs to no process, whoever creates it."""
     context = copy_context()
     context.run(PROCESS.set, None)
     return get_running_loop().create_task(work, context=context)
 
 
 class Stoppable(Coroutine):
-    """A coroutine that takes no step while its process is stopped; what is thrown into it waits as well."""
+    """A coroutine that takes no step while its process is stopped; exceptions thrown into it wait as well."""
 
     def __init__(self, work, process):
         self._work = work

@@ -1,4 +1,4 @@
-"""What a person reads when a seed fails: what happened to the thing that went wrong, and around it."""
+"""The report of a failing seed: what happened to the affected object, and around it."""
 
 from det_contracts import subjects
 from services.kit.records import read_event
@@ -8,7 +8,7 @@ LINES = 70
 
 
 class Story:
-    """Troubles and wishes, each with the position of the log that it came at."""
+    """Faults and commands, each with its log position."""
 
     def __init__(self):
         self.lines = []
@@ -18,9 +18,9 @@ class Story:
 
 
 def tell(world, violation, again=""):
-    """The failure, its entity's events, the troubles between them, and how to see it again.
+    """The failure, its object's events, the faults between them, and how to reproduce it.
 
-    `again` is the command for that where the seed alone does not tell what happened.
+    `again` is the command for that if the seed alone does not reproduce it.
     """
     wanted = _ids(violation.event) if getattr(violation, "event", None) is not None else {}
     _widen(wanted, world.ledger)
@@ -61,7 +61,7 @@ def _ids(event):
 
 
 def _widen(wanted, ledger):
-    """A trial's story has its allocations in it, and an allocation's its trial."""
+    """A trial's story includes its allocations, and an allocation's its trial."""
     for id in list(wanted.get("allocation_id", ())):
         known = ledger.allocations.get(id)
         if known is not None and known.trial_id is not None:

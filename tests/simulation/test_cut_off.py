@@ -1,7 +1,7 @@
-"""A worker that is cut off, and its runs with it: scenarios in virtual time.
+"""A worker that is cut off together with its runs: scenarios in virtual time.
 
-With `on_lost: fence` one run of a trial has processes at any time: it is looked at whenever one begins. With
-`keep` two may run side by side, and nothing of the old one counts.
+With `on_lost: fence`, only one run of a trial has processes at any time, which is checked whenever one
+begins. With `keep`, two may run side by side, and nothing from the old one counts.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from tests.simulation.worker import BEAT_S
 
 ALL = list(range(1, BATCHES + 1))
 FENCE_S = 40.0
-"""Longer than the reconnect wait: so the scheduler has something to wait for."""
+"""Longer than the reconnect wait, so that the scheduler has something to wait for."""
 
 
 @pytest.fixture(params=range(3))
@@ -109,7 +109,7 @@ def test_a_hanging_worker_does_not_keep_its_runs_alive(fenced):
 
 
 def test_whose_signs_of_life_are_lost_alone_ends_its_runs_first(fenced):
-    """Nobody hears it, and it hears all: it is told that it was given up, and says when all is over."""
+    """Only its heartbeats are lost: it learns that it was given up, and reports when its runs are over."""
     experiment, trial_id, place = held(fenced)
     fenced.world.workers[place].deaf = True
     fenced.told(trial_id, 2)
@@ -132,7 +132,7 @@ def test_a_fence_ends_runs_that_the_broker_left_alone_and_counts_no_failure(fenc
 
 
 def test_without_the_services_runs_go_on(fenced):
-    """In touch means with the log: as long as nobody decides, nobody starts anything elsewhere."""
+    """In touch means with the log: while nobody decides, nothing is started elsewhere."""
     experiment, trial_id, place = held(fenced)
     for owner in fenced.world.rules:
         fenced.freeze(owner)
@@ -161,7 +161,7 @@ def test_a_scheduler_that_comes_to_lead_waits_from_then_on(fenced):
 
 
 def test_another_worker_in_its_place_does_not_vouch_for_what_it_ran(fenced):
-    """Its disk was lost, its processes were not: the new worker says that it runs nothing."""
+    """Its disk was lost, its processes were not: the new worker reports that it runs nothing."""
     experiment, trial_id, place = held(fenced)
     fenced.cut_off(place)
     fenced.until(lambda: fenced.events(scheduler.WorkerLost), "the worker to be given up")
@@ -180,7 +180,7 @@ def test_a_kept_run_goes_on_beside_the_new_one_and_nothing_of_it_counts(kept):
     kept.cut_off(place)
     kept.told(trial_id, 2)
     assert kept.processes(place)
-    # The old run goes on to its end, and says so as soon as it reaches the log again.
+    # The old run continues to its end, and reports it as soon as it reaches the log again.
     kept.open("held")
     kept.wait(1.0)
     kept.reconnect(place)
@@ -194,16 +194,16 @@ def test_a_kept_run_goes_on_beside_the_new_one_and_nothing_of_it_counts(kept):
     assert {e.run for e in said if e.run != 2} <= {1}
 
 
-# -- the same with the mend taken out
+# -- the same without the protection
 
 
 def given_up_at_once(patch):
-    """The scheduler does not wait until hosts have ended what was lost."""
+    """The scheduler does not wait until hosts have ended lost runs."""
     patch.setattr(heartbeats, "GRACE_S", -2 * FENCE_S)
 
 
 def shims_without_fences(patch):
-    """Hosts let run what is out of touch."""
+    """Hosts keep running what is out of touch."""
 
     async def never(self):
         await asyncio.sleep(0)
@@ -212,7 +212,7 @@ def shims_without_fences(patch):
 
 
 def lost_is_over(patch):
-    """Whatever is lost counts as over."""
+    """Everything that is lost counts as over."""
     lose = scheduling_hosts._lose
     patch.setattr(scheduling_hosts, "_lose", lambda *words, over: lose(*words, over=True))
 

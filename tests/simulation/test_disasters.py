@@ -1,4 +1,4 @@
-"""What happens rarely and to everybody: a full disk, a torn log, a flipped bit, two versions side by side."""
+"""Rare events that affect everybody: a full disk, a torn log, a flipped bit, two versions side by side."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ OWNERS = ("searcher", "scheduler", "checkpoints", "metrics")
 
 
 async def full_for_long(world, chance):
-    """The disk of the log is full for twenty minutes."""
+    """The log's disk is full for twenty minutes."""
     await asyncio.sleep(20 + 20 * chance.random())
     world.fault("full", "for twenty minutes")
     world.disk.full = True
@@ -34,7 +34,7 @@ def test_a_full_disk_stops_everything_and_loses_nothing(seed):
 
 
 async def newer_writers(world, chance):
-    """Services and scripts of a later version state things that nobody here knows."""
+    """Services and scripts of a later version write events that are unknown here."""
     world.newer = {"future.thing", "trial.status_set"}
     for number in range(1000):
         await asyncio.sleep(chance.random())
@@ -63,7 +63,7 @@ def test_what_a_newer_version_writes_is_skipped(seed):
 
 
 class OldExit(msgspec.Struct, frozen=True, kw_only=True):
-    """How workers of an earlier version would have told an exit."""
+    """The form in which workers of an earlier version reported an exit."""
 
     worker_id: str
     allocation_id: str
@@ -73,7 +73,7 @@ class OldExit(msgspec.Struct, frozen=True, kw_only=True):
 
 @pytest.mark.parametrize("seed", range(2, 7))
 def test_what_an_older_version_writes_is_read(seed, monkeypatch):
-    """Now and then a worker states the first version of an event of which this is the second."""
+    """Sometimes a worker writes the first version of an event whose second version is current."""
     name = "worker.allocation_exited"
     kind = codec.kind_of(AllocationExited(worker_id="w", allocation_id="a"))
     newer = msgspec.structs.replace(kind, version=2)
@@ -110,7 +110,7 @@ def _upcast(data):
 
 
 def after_some_time(then):
-    """Let a cluster work without trouble, stop one replica and do something to the log."""
+    """Let a cluster work without trouble, stop one replica, and do something to the log."""
 
     async def main():
         loop = asyncio.get_running_loop()
@@ -131,7 +131,7 @@ def after_some_time(then):
 
 
 async def outcome(world, owner, *, from_nothing=False):
-    """What becomes of a replica that is started now."""
+    """What happens to a replica that starts now."""
     replica = world.of(owner)[0]
     replica.crash()
     if from_nothing:
@@ -142,7 +142,7 @@ async def outcome(world, owner, *, from_nothing=False):
 
 
 def keep(world, stream, messages):
-    """Put other messages in the place of a stream."""
+    """Replace the messages of a stream."""
     world.disk.streams[stream][:] = messages
 
 
@@ -161,7 +161,7 @@ def _damaged(world, found):
     messages = list(world.disk.streams[subjects.CONTROL])
     at = next(i for i, m in enumerate(messages) if found(m.subject))
     body = bytearray(messages[at].body)
-    # The quote behind `{"id` becomes another byte.
+    # Replaces the quote after `{"id`.
     body[4] ^= 0x40
     messages[at] = Stored(messages[at].subject, messages[at].position, bytes(body))
     keep(world, subjects.CONTROL, messages)
@@ -169,7 +169,7 @@ def _damaged(world, found):
 
 
 async def damaged_messages(world, chance):
-    """Somebody with an owner's rights writes what nobody can read, also where decisions are fenced."""
+    """A process with an owner's rights writes undecodable messages, also on fenced subjects."""
     subjects_of = [f"control.{owner}.decision" for owner in OWNERS]
     subjects_of += ["control.scheduler.allocation.1.assigned", "control.searcher.trial.1.created"]
     for number in range(200):

@@ -1,4 +1,4 @@
-"""Two replicas that both believe to lead, one of which cannot read what the other has decided."""
+"""Two replicas that both believe to lead, one of which cannot read the other's decisions."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -17,7 +17,7 @@ PATIENCE_S = 10.0
 
 @asynccontextmanager
 async def two_searchers():
-    """The world, a searcher that led first, and one that leads as well; they read from different brokers."""
+    """The world, a searcher that led first, and another that leads too; they read from different brokers."""
     loop = asyncio.get_running_loop()
     for seed in range(100):
         plan = plan_of(seed, off=KINDS)
@@ -50,7 +50,7 @@ async def ask(replica, command):
 
 
 async def refused_by_who_cannot_know():
-    """Whether it answers before it can read again, and what it refuses the other's experiment as."""
+    """Whether it answers before it can read again, and with which code it refuses the command."""
     async with two_searchers() as (world, first, second):
         world.disk.stop(first.line.server)
         id = await ask(second, create(world))

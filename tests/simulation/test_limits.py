@@ -1,4 +1,4 @@
-"""The limits of a seed hold for all: who knew the usual ones would send what this broker does not take."""
+"""The limits of a seed apply everywhere: code with the usual ones would send too much to this broker."""
 
 import inspect
 import sys
@@ -23,7 +23,7 @@ def test_nobody_who_writes_to_the_log_goes_by_another_size_of_events():
 
 
 def test_no_size_is_fixed_where_a_function_is_defined():
-    """A default is looked up once, so that nobody could have its function keep to another."""
+    """A default argument is evaluated once, so the function could not be given another limit."""
     usual = {limits.MESSAGE_BYTES, limits.EVENT_BYTES, limits.STATED_BYTES}
     fixed = [
         f"{module.__name__}.{name}"

@@ -1,4 +1,4 @@
-"""The virtual loop: time that leaps, and a deadlock that is told."""
+"""The virtual loop: time that jumps, and deadlocks that are reported."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The mutants, and that what is unchanged is not noticed."""
+"""The mutants; and unchanged source is not reported as noticed."""
 
 import pytest
 

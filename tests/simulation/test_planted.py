@@ -1,4 +1,4 @@
-"""Bugs put in on purpose: a simulation that does not find these proves nothing."""
+"""Bugs planted on purpose: a simulation that does not find these proves nothing."""
 
 import dataclasses
 from itertools import chain
@@ -31,7 +31,7 @@ LONG = pytest.mark.full
 
 
 def dropped_fence(patch):
-    """The log takes a batch from whoever sends one."""
+    """The log accepts a batch from any sender."""
     append_batch = MemoryLog.append_batch
 
     async def unfenced(self, drafts, *, fence):
@@ -55,12 +55,12 @@ def double_restart_count(patch):
 
 
 def lost_preemption_ack(patch):
-    """Nobody hears that the exit to come is meant."""
+    """Nobody learns that the coming exit is intended."""
     patch.setitem(fold._FOLDS, trial.PreemptionAcknowledged, lambda state, event: ())
 
 
 def tie_the_wrong_way(patch):
-    """Of two equal results the later one is ahead."""
+    """Of two equal results, the later one is ahead."""
     place = Ranking.place
 
     def turned(self, metric, *, before_equals=False):
@@ -70,7 +70,7 @@ def tie_the_wrong_way(patch):
 
 
 def slot_freed_too_early(patch):
-    """Who is to be killed counts as gone."""
+    """An allocation that is to be killed counts as gone."""
     react = world.SCHEDULER.react
 
     def hasty(state, key):
@@ -93,7 +93,7 @@ def _ended(allocation):
 
 
 def stale_read(patch):
-    """The newest message on a subject is asked of any broker, also of one that does not keep up."""
+    """The newest message on a subject is read from any broker, even one that lags."""
 
     async def last(self, subject):
         kept = self._disk.streams[subjects.CONTROL]
@@ -101,33 +101,33 @@ def stale_read(patch):
         return next((m for m in reversed(kept[:end]) if m.subject == subject), None)
 
     patch.setattr(Line, "last", last)
-    # Such a world never rests: ten times what others usually need is enough to see it.
+    # Such a world never comes to rest: ten times the usual need is enough to see it.
     patch.setattr(simulate, "PEACE_S", 3_000.0)
 
 
 def rounds_without_end(patch):
-    """A round holds all that there is to decide, however much the broker takes."""
+    """A round holds everything that is due, whatever the broker's limits."""
     patch.setattr(Round, "fits", lambda self, more: True)
     patch.setattr(Round, "prefix", lambda self, more: more)
 
 
 def unknown_is_failed(patch):
-    """Where the broker did not answer, a command is decided once more, though it may be in the log."""
+    """If the broker did not answer, a command is decided again, although it may be in the log."""
     patch.setattr(Runner, "_read_back", lambda self, decision: None)
 
 
 def stopped_unnoticed(patch):
-    """A process that was stopped obeys what it was asked long ago."""
+    """A process that was stopped executes a command from long ago."""
     patch.setattr(Awake, "overslept", lambda self: False)
 
 
 def second_worker_taken(patch):
-    """A worker registers whoever else has its id."""
+    """A worker is registered although another one has its id."""
     patch.setattr(hosts, "takes_over", lambda *_: False)
 
 
 def taken_over_without_a_look(patch):
-    """An intake that takes over goes on where the last decision says, and looks at no fact behind it."""
+    """An intake that takes over continues after the last decision without looking at later facts."""
 
     async def believed(self, *known):
         return None
@@ -136,13 +136,13 @@ def taken_over_without_a_look(patch):
 
 
 def beyond_quotas(patch):
-    """Who is let in is not counted for those behind."""
+    """An admitted allocation is not counted for those after it."""
     patch.setattr(LettingIn, "_has_room", lambda self, lane: True)
     patch.setattr(limits, "used", lambda state, usage, holders=None: dict.fromkeys(state.quotas, 0))
 
 
 def shown_before_it_is_read(patch):
-    """A gateway asks where the log ends, and answers before it has read so far."""
+    """A gateway asks where the log ends, and answers before it has read that far."""
 
     async def hasty(self):
         return await self._newest.position() > 0
@@ -151,7 +151,7 @@ def shown_before_it_is_read(patch):
 
 
 def work_for_who_is_given_back(patch):
-    """A worker that registers again gets work, whether its pool gives it back or not."""
+    """A worker that registers again gets work, even if its pool is returning it."""
     patch.setattr(provisioned, "is_released", lambda state, worker_id: False)
     put_worker = State.put_worker
     forget = lambda self, one: put_worker(self, msgspec.structs.replace(one, released=False))  # noqa: E731
@@ -159,7 +159,7 @@ def work_for_who_is_given_back(patch):
 
 
 def idle_however_busy(patch):
-    """Nobody looks whether a worker has work."""
+    """Nobody checks whether a worker has work."""
     patch.setattr(provisioned, "is_busy", lambda state, worker_id: False)
 
 
@@ -188,7 +188,7 @@ PLANTED = [
 ]
 """Each with the invariant that finds it, the kinds of trouble that it takes (none: all), and a seed.
 
-The seed was the first that found it when it was noted: the search begins there, and goes on with all others.
+The seed was the first that found it when it was noted: the search starts there, and continues with others.
 """
 
 

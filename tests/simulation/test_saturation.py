@@ -1,4 +1,4 @@
-"""Users and scripts that never pause: everybody else is served all the same."""
+"""Users and scripts that never pause: everybody else is still served."""
 
 import pytest
 

@@ -1,7 +1,7 @@
-"""Who yields to whom, gangs, pools, drains, and what a lost host means: scenarios in virtual time.
+"""Preemption, gangs, pools, drains, and lost hosts: scenarios in virtual time.
 
 Each is played with the real rules and checked by all invariants of the simulation, at several speeds of
-messages and scripts. The same are played with real processes: two of them in `tests/live/test_cluster.py`,
+messages and scripts. The same scenarios run with real processes: two of them in `tests/live/test_cluster.py`,
 the others in `tests/full/test_cluster.py`.
 """
 
@@ -17,7 +17,7 @@ from tests.simulation.worker import BEAT_S
 
 ALL = list(range(1, BATCHES + 1))
 BACK_IN_TIME_S = RECONNECT_WAIT_S - BEAT_S - 2
-"""The last sign of life may be as old as the pause between two."""
+"""The last heartbeat may be as old as the interval between two."""
 
 
 @pytest.fixture(params=range(3))
@@ -69,7 +69,7 @@ def test_a_trial_of_eight_slots_spans_two_workers(lab):
 
 
 def test_a_failed_part_ends_the_whole_gang(lab):
-    # The other one waits at its gate, and knows nothing of it: it is ended because its part has failed.
+    # The other rank waits at its gate, unaware: it is ended because its peer has failed.
     lab.fail("broken", rank=1, code=7)
     experiment, (trial,) = lab.submit("broken", slots=8)
     assert lab.end_of(experiment) == "ERROR"
@@ -232,7 +232,7 @@ def test_a_worker_that_is_back_with_fewer_slots_keeps_what_still_fits(lab):
 def test_what_the_log_refused_to_store_is_decided_as_soon_as_it_takes_it(lab):
     experiment, (trial,) = lab.submit("refused")
     lab.until_held(trial)
-    # The wish is stored, and nothing of what follows from it; nobody says anything meanwhile.
+    # The command is stored, but none of its consequences; nobody reports anything meanwhile.
     lab.kill_as_space_runs_out(experiment)
     lab.wait(5)
     assert lab.state(experiment) == "STOPPING_KILLED"

@@ -39,7 +39,7 @@ print([hashlib.sha256(b"".join(simulate(seed).log)).hexdigest() for seed in rang
 
 @pytest.mark.live
 def test_a_seed_replays_exactly_in_another_process():
-    """Whatever the order of sets is there."""
+    """Independent of that process's order of sets."""
     root = Path(__file__).parents[2]
     told = {
         subprocess.run(

@@ -1,4 +1,4 @@
-"""Nobody is given up for lost of whom nobody could have heard: scenarios in virtual time."""
+"""A worker is not given up if nobody could have heard from it: scenarios in virtual time."""
 
 import pytest
 
@@ -47,7 +47,7 @@ def test_an_outage_again_and_again_loses_no_worker(held):
 
 @pytest.mark.parametrize("away", ["broker", "intake", "scheduler"])
 def test_a_worker_that_gets_slots_during_an_outage_keeps_what_it_runs(held, away):
-    """It registers again and again until it is answered, and then hears of all of that."""
+    """It keeps registering until it is answered, and then learns the outcome of all of it."""
     held.broker_goes() if away == "broker" else held.freeze(away)
     held.change_slots(held.workers()[0], 5)
     held.wait(LONG_S)
@@ -68,7 +68,7 @@ def test_a_scheduler_that_comes_to_lead_listens_first(held):
 
 
 def test_who_registered_while_the_intake_was_away_is_not_lost(held):
-    """The scheduler hears a session that it does not know, and the one that it knows is silent."""
+    """The scheduler hears a session that it does not know, while the one that it knows is silent."""
     back = held.workers()[0]
     held.freeze("intake")
     held.stop(back)
@@ -100,7 +100,7 @@ def test_what_is_said_while_the_intake_is_away_for_an_hour_is_heard_after_it(lab
 
 
 def test_a_worker_that_died_during_an_outage_is_given_up_after_it(lab):
-    """The other side: what is silent when all listen again is lost, in bounded time."""
+    """The other side: a worker that stays silent once all listen again is given up, in bounded time."""
     gone = lab.workers()[0]
     lab.broker_goes()
     lab.stop(gone)

@@ -1,4 +1,4 @@
-"""People: what they submit, and what they do to it. `ACTIONS` is the table to extend."""
+"""Users: what they submit, and what they do with it. `ACTIONS` is the table to extend."""
 
 import asyncio
 
@@ -133,7 +133,7 @@ def random_config(chance):
     )
 
 
-# -- what people do: (world, chance) -> (owner, command), or None when there is nothing to do it to
+# -- what people do: (world, chance) -> (owner, command), or None if there is nothing to do it to
 
 
 def configure(world, chance):
@@ -154,14 +154,14 @@ def configure(world, chance):
 
 
 def _where_it_grows(world, config):
-    """Where a pool grows most of the work goes there."""
+    """Send most of the work to a growing pool, if there is one."""
     if world.engine is None or world.engine.chance.random() < 0.4:
         return config
     return config | {"resources": config["resources"] | {"resource_pool": POOL}}
 
 
 def _parent(world, chance):
-    """Now and then a fork: from an experiment, or from a checkpoint of one."""
+    """Sometimes a fork: from an experiment, or from a checkpoint of one."""
     known = [t for t in world.ledger.trials.values() if t.checkpoints]
     if not known or chance.random() < 0.8:
         return {}
@@ -170,7 +170,7 @@ def _parent(world, chance):
 
 
 def _large(world, chance, config):
-    """Now and then a configuration about as large as the broker allows, where that is small."""
+    """Sometimes a configuration near the broker's size limit, if that is small."""
     most = world.plan.limits.stated
     if most > 10_000 or chance.random() < 0.7:
         return config
@@ -191,7 +191,7 @@ def submit(world, chance):
 
 
 def _some_experiment(world, chance):
-    """Mostly one that is not over."""
+    """Usually one that is not over."""
     known = [
         e for e in world.ledger.experiments.values() if e.state.now != "DELETED" or chance.random() < 0.1
     ]
@@ -223,7 +223,7 @@ def revise(world, chance):
 
 
 def move_job(world, chance):
-    """One thing about a job, or its place."""
+    """Change one property of a job, or its place."""
     id, other = _some_experiment(world, chance), _some_experiment(world, chance)
     wish = chance.choice(
         (
@@ -251,7 +251,7 @@ def switch_slot(world, chance):
 
 
 def submit_task(world, chance):
-    """A command or a TensorBoard of somebody's own, which has a job of its own."""
+    """A user's own command or TensorBoard, which has a job of its own."""
     return "scheduler", SubmitTask(
         task_id=f"own-{world.new_id()}",
         kind=chance.choice(("COMMAND", "COMMAND", "TENSORBOARD")),
@@ -277,7 +277,7 @@ def move_task(world, chance):
 
 
 def limit(world, chance):
-    """Quotas come and go, and whom they limit: those who submit become users, and members of a group."""
+    """Set or remove a quota and its holder: submitters become users, and members of a group."""
     kind = chance.choice(("user", "group", "quota", "quota", "quota", "quota"))
     if kind == "user":
         return "gateway", SetUser(username=chance.choice(("ann", "eve")), user="admin")
@@ -311,11 +311,11 @@ ACTIONS = {
     "stop task": (2, stop_task),
     "move task": (1, move_task),
 }
-"""Name to (how often, what)."""
+"""Name to (weight, action)."""
 
 
 async def act(world, name, make, chance):
-    """Ask, and ask again when nobody answered: the second time with the same key."""
+    """Ask, and ask again if nobody answered: the second time with the same key."""
     made = make(world, chance)
     if made is None:
         return
@@ -339,7 +339,7 @@ def _short(command):
 
 
 async def administrator(world):
-    """Gives quotas and takes them back, where there is a gateway to ask."""
+    """Sets and removes quotas, if there is a gateway to ask."""
     chance = world.plan.chance("quotas")
     while world.of("gateway") and "users" not in world.plan.off:
         await asyncio.sleep(chance.expovariate(1 / (3 * world.plan.user_every_s)))
@@ -347,7 +347,7 @@ async def administrator(world):
 
 
 async def people(world):
-    """Submit until enough has happened, and meddle meanwhile."""
+    """Submit until enough has happened, with other actions in between."""
     chance = world.plan.chance("users")
     loop = asyncio.get_running_loop()
     busy = [loop.create_task(act(world, "configure", configure, chance))] if chance.random() < 0.8 else []

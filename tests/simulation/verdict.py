@@ -1,4 +1,4 @@
-"""What the end of a run means, told once more and otherwise: by the table of the scheduling spec, 8.3."""
+"""The meaning of a run's end, implemented independently: the table of the scheduling spec, 8.3."""
 
 from det_contracts.states import ENDS_IN, STOPPING
 from tests.simulation.facts import NEVER
@@ -12,7 +12,7 @@ SEVERITY = ("STOPPING_COMPLETED", "STOPPING_CANCELED", "STOPPING_KILLED", "STOPP
 
 
 def expected(trial, seen):
-    """(state that the trial ends in or None, counted restarts, early exit), as seen at a position."""
+    """(final state of the trial or None, counted restarts, early exit), as seen at a position."""
     run, experiment = trial.run, trial.experiment
     meant = trial.acked.get(run, NEVER) <= seen
     bad = trial.exit.outcome in ("failed", "not_started") and not meant

@@ -1,4 +1,4 @@
-"""A worker and its host, as `worker/` behaves: what is on disk outlives the process, scripts outlive both."""
+"""A worker and its host, modelled on `worker/`: disk outlives the process, scripts outlive both."""
 
 import asyncio
 
@@ -21,7 +21,7 @@ from worker.registration import IdTaken, Presence
 BEAT_S = 8.0
 AGAIN_S = 3.0
 ANSWERED_S = 30.0
-"""A worker that ended is started again after so long."""
+"""A worker that ended is restarted after this time."""
 KILLED = 137
 STOPPED = "the worker is stopped"
 
@@ -61,18 +61,18 @@ class Worker:
         self.pool = pool
         self.up = False
         self.deaf = False
-        """Its signs of life get lost; all else works."""
+        """Its heartbeats get lost; everything else works."""
         self.retired = False
         """It left and will not come back."""
         self.awake = asyncio.Event()
-        """Not so while its process hangs: its scripts live on, and what is sent to it waits."""
+        """Cleared while its process hangs: its scripts live on, and messages to it wait."""
         self.awake.set()
         self.address = "10.0.0.1"
         self.position = NEW
         self.sequence = 0
-        """Of the orders that it acted on last, on disk."""
+        """Sequence number of the orders that it last acted on, on disk."""
         self.consumed = 0
-        """Likewise, as the broker remembers it for the worker's consumer."""
+        """The broker's position of the worker's consumer."""
         self.contact_at = 0.0
         """In a file: when it was last in touch."""
         self.orders = {}
@@ -122,7 +122,7 @@ class Worker:
 
     @property
     def settled(self):
-        """It has registered, reads, and means to stay."""
+        """It has registered, reads orders, and is not leaving."""
         return self.up and self._current.is_set() and not self._leaving
 
     @property
@@ -140,7 +140,7 @@ class Worker:
         return task
 
     async def do(self, work):
-        """Have the process do something, for as long as it lives."""
+        """Run work in the process, for as long as it lives."""
         await asyncio.wait([self._spawn(work)])
 
     def _over(self, task):
@@ -162,7 +162,7 @@ class Worker:
     end = kill
 
     def reboot(self):
-        """The host goes down, and all that runs on it."""
+        """The host goes down, and everything that runs on it."""
         self.kill()
         for process in self.processes.values():
             process.vanish()
@@ -197,7 +197,7 @@ class Worker:
     async def _work(self):
         for order in self.orders.values():
             self._take_up(order)
-        # Only then on with the runs: what is lost ends with its machine, and not by what it is found to be.
+        # Resume runs only now: what was lost with the machine must be reported as that, not by what is found.
         found = list(self._runs.values())
         await self._register([run.id for run in found if not self._is_lost(run)])
         for run in found:
@@ -215,7 +215,7 @@ class Worker:
         self.contact_at = at
 
     def _is_lost(self, run):
-        """Whether its processes went away with their machine or their worker, not by themselves."""
+        """Whether its processes ended with their machine or worker, rather than by themselves."""
         process = self.processes.get(run.id)
         if run.order.reported:
             return False
@@ -245,7 +245,7 @@ class Worker:
                 await self._presence.register(slots, running, self.position)
                 return
             except IdTaken:
-                # It ends, with all that it ran; whoever watches over it starts it again.
+                # It ends, with everything that it ran; its supervisor restarts it.
                 self._world.ledger.count("ids taken")
                 self._give_way()
                 await asyncio.sleep(AGAIN_S)
@@ -272,7 +272,7 @@ class Worker:
                 continue
 
     async def append(self, draft):
-        """For `Presence`: as much of a log as it needs."""
+        """The part of the log interface that `Presence` needs."""
         await self.awake.wait()
         return await self.line.append(draft)
 
@@ -288,7 +288,7 @@ class Worker:
             await asyncio.sleep(BEAT_S)
 
     async def _insist(self):
-        """Nobody answers: of several that want the id at once one may be passed over."""
+        """Retry without an answer: if several want the id at once, one may be passed over."""
         while True:
             session = self.session
             await asyncio.sleep(ANSWERED_S)
@@ -307,12 +307,12 @@ class Worker:
     # -- orders
 
     async def _hear(self, stored):
-        """The newest orders; those before them are kept no longer."""
+        """The newest orders; older ones are not kept."""
         orders = msgspec.json.decode(stored.body, type=WorkerOrders)
         try:
             self._presence.check(orders)
         except IdTaken:
-            # It ends, with all that it ran; whoever watches over it starts it again.
+            # It ends, with everything that it ran; its supervisor restarts it.
             self._world.ledger.count("ids taken")
             self._give_way()
             await asyncio.sleep(AGAIN_S)
@@ -360,7 +360,7 @@ class Worker:
         self._spawn(self._carry_out(self._take_up(order)))
 
     async def _come_back(self):
-        """Given up for lost, but here: say so, as another session."""
+        """Given up for lost but alive: register again, with a new session."""
         async with self._one_at_a_time:
             await self._register(list(self._runs))
 
@@ -381,7 +381,7 @@ class Worker:
     async def _follow(self, run):
         process = self.processes.get(run.id)
         if process is None and not run.killed:
-            # What is read again after a restart may be over long since: the rest of the log tells.
+            # Orders that are read again after a restart may be obsolete: wait for the rest of the log.
             await self._current.wait()
             if run.order.assigned.fence_s:
                 await self._contact.fresh()
@@ -400,7 +400,7 @@ class Worker:
         return (KILLED, "its shim is gone") if process.code is None else (process.code, "")
 
     async def _ship(self, run):
-        """What the script wrote; said again after a restart, as what was shipped is not noted."""
+        """The script's output; repeated after a restart, since shipped lines are not recorded."""
         for offset in (0, 7):
             batch = LogBatch(
                 task_id=run.order.assigned.task_id,
@@ -430,7 +430,7 @@ class Worker:
         return process
 
     def _check_alone(self, assigned):
-        """With `on_lost: fence` one run of a trial has processes at any time, wherever they are."""
+        """With `on_lost: fence`, only one run of a trial has processes at any time, on any host."""
         for other in self._world.processes.values():
             same = assigned.trial_id is not None and other.assigned.trial_id == assigned.trial_id
             if same and other.id != assigned.allocation_id and other.assigned.fence_s:
@@ -441,7 +441,7 @@ class Worker:
 
     async def _report(self, run, code, message, lost):
         if run.killed == STOPPED and code in (None, KILLED):
-            # Told by the worker's leaving, else by its next registration: nobody failed here.
+            # Reported when the worker leaves, or by its next registration: nothing failed here.
             return
         fact = worker.AllocationExited(
             worker_id=self.id, allocation_id=run.id, exit_code=code, message=message, lost=lost
@@ -450,7 +450,7 @@ class Worker:
         run.order.reported = True
 
     def _kill(self, run, reason):
-        # On disk: once the order to kill was read, it does not come again.
+        # On disk: an order to kill that was read does not come again.
         run.order.killed = reason
         if run.id in self.processes:
             self.processes[run.id].kill()

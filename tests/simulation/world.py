@@ -1,4 +1,4 @@
-"""The whole cluster in one thread: what is there, what happens at each step, and when it is over."""
+"""The whole cluster in one thread: its parts, what happens at each step, and when it is over."""
 
 import asyncio
 from contextlib import ExitStack
@@ -58,7 +58,7 @@ EPOCH = 1_700_000_000.0
 PATIENCE_S = 10.0
 LOOK_EVERY_S = 4.0
 ROOM = 6
-"""So few records at rest stay in the memory that most of what is looked for again lies on the shelf."""
+"""Keep few inactive records in memory, so that most of what is looked up again comes from the shelf."""
 QUERIES = [
     SearchProgress([1, 2, 99]),
     SearchState(1),
@@ -91,9 +91,9 @@ class World:
         self.programs = PROGRAMS
         self.chiefs = {}
         self.promptness = None
-        """Counts how long decisions wait, where a test wants that."""
+        """Counts how long decisions wait, if a test wants that."""
         self.acknowledged = {}
-        """By owner, the last position that anybody was answered with."""
+        """Per owner, the last position returned by an answer."""
         self.newer = set()
         """Names of events that a newer version writes."""
         self._ids = 0
@@ -108,12 +108,12 @@ class World:
         self.registers = Registers()
         self.engine = LyingEngine(self) if plan.grows else None
         self.provisioners = [Provisioner(self) for _ in range(2 * plan.grows)]
-        """Two of them: one may believe that it leads while the other does."""
+        """Two of them: one may wrongly believe that it leads."""
         self.replicas = [replica for owner in self.owners for replica in self._replicas(owner)]
 
     @property
     def owners(self):
-        """All services; those with rules, and the intake."""
+        """All services: those with rules, and the intake."""
         return [*self.rules, subjects.INTAKE]
 
     def _replicas(self, owner):
@@ -166,7 +166,7 @@ class World:
             replica.hear_beat(worker_id, session)
 
     async def ask(self, owner, command):
-        """As the gateway asks: (position, value), or `Refused` as unavailable after a while."""
+        """Ask like the gateway: (position, value), or `Refused` as unavailable after a while."""
         if (size := len(msgspec.json.encode(command))) > self.plan.limits.stated:
             raise invalid(f"the request is too large: {size:,} bytes")
         deadline = asyncio.get_running_loop().time() + PATIENCE_S
@@ -196,7 +196,7 @@ class World:
         return position, value
 
     async def news(self, owner, trial_id, ask):
-        """As a script asks: what is new, or None after a while, or where the answer got lost."""
+        """Ask like a script: the news, or None after a while or if the answer got lost."""
         there = [one for one in self.of(owner) if one.up and one.runner.ready.is_set()]
         if not there:
             await asyncio.sleep(0.5)
@@ -211,10 +211,10 @@ class World:
         return work.result()
 
     async def holder(self, worker_id):
-        """As a worker asks the scheduler who has its id; None where nobody answers."""
+        """Ask the scheduler, like a worker, who has its id; None if nobody answers."""
         there = [one for one in self.of("scheduler") if one.up and one.runner.ready.is_set()]
         await asyncio.sleep(0.05 * self.chance.random())
-        # Whoever has ended meanwhile says nothing.
+        # A process that has ended meanwhile does not answer.
         there = [one for one in there if one.up and one.runner.ready.is_set()]
         return holder(self.chance.choice(there).runner.state, worker_id) if there else None
 
@@ -313,7 +313,7 @@ class World:
                 raise Violation(check.__name__, wrong, searcher.ExperimentDeleting(id, ""))
 
     def check_records(self, owner):
-        """What a state keeps beside its records follows from them: a snapshot decides the same."""
+        """A state's indexes follow from its records: a snapshot reaches the same decisions."""
         rules, live = self.rules[owner], self.truth[owner]
         loaded = self._copies[owner].of(live)
         for key in every_key(live):
@@ -322,7 +322,7 @@ class World:
                 raise Violation("a snapshot decides the same", f"{key}: live {one}, loaded {two}")
 
     def check_answers(self):
-        """Whatever is asked is answered, and who waits is told why."""
+        """Every question is answered, and every waiting job has a reason."""
         for rules in self.rules.values():
             for query in QUERIES:
                 if type(query) in rules.answers:
@@ -343,7 +343,7 @@ class World:
     # -- G1
 
     def compare(self, replica):
-        """A replica that has read all there is holds what the fold of the log holds."""
+        """A caught-up replica holds what the fold of the log holds."""
         if replica.rules.owner not in self.rules:
             return True
         if not replica.up or any(
@@ -384,12 +384,12 @@ class World:
         self.join(Worker(self, id, slots, pool))
 
     def join(self, one):
-        """Let a worker be part of the cluster."""
+        """Add a worker to the cluster."""
         self.workers[one.id] = one
         one.start()
 
     def go_on(self):
-        """No process stays stopped."""
+        """Continue every stopped process."""
         for one in (*self.replicas, *self.workers.values()):
             one.process.go_on()
 
@@ -402,7 +402,7 @@ class World:
 
 
 class NeverBehind:
-    """Nobody asks a simulated saver for how long it is behind: that is told in the machine's own time."""
+    """Nobody asks a simulated saver how far it is behind, since that is measured in real time."""
 
     allowed_s = 0.0
 
@@ -417,7 +417,7 @@ class NeverBehind:
 
 
 def parts(loop_time, plan):
-    """Everything of the services that looks at a clock or writes to a terminal, held still."""
+    """Patches everything in the services that reads a clock or writes to a terminal."""
     clock = SimpleNamespace(monotonic=loop_time, time=lambda: EPOCH + loop_time())
     stack = ExitStack()
     ids = plan.chance("ids")
@@ -438,7 +438,7 @@ def parts(loop_time, plan):
         (snapshot_store, "Snapshot", lambda owner, state, fold_version: ShelfSnapshot(state)),
         (pager, "ROOM", ROOM),
         (suspension, "TICK_S", LOOK_EVERY_S),
-        # So that reports are told in portions.
+        # So that reports are announced in portions.
         (rounds, "REPORTED_AT_ONCE", 2),
         (runner, "log", QUIET),
         (relay, "log", QUIET),
