@@ -1,4 +1,4 @@
-"""Every benchmark, or those that are named, as one table: `make bench`.
+"""Runs every benchmark, or the named ones, as one table: `make bench`.
 
 python -m benchmarks [--quick] [NAME ...]
 """
@@ -43,7 +43,7 @@ HEAD_LINES = 2
 
 
 def main() -> int:
-    """Run one after the other, each in a process of its own; returns the status to exit with."""
+    """Run one after the other, each in a process of its own; returns the exit status."""
     parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
     parser.add_argument("names", metavar="NAME", nargs="*", choices=[*NAMES, []], help=", ".join(NAMES))
     parser.add_argument("--quick", action="store_true", help="tiny sizes, which only show that it runs")
@@ -59,7 +59,7 @@ def main() -> int:
 
 
 def printed(name: str, words: list[str], with_head: bool) -> bool:
-    """Print the rows of a benchmark; False, with what it said, where it failed."""
+    """Print a benchmark's rows; returns False, after printing its output, if it failed."""
     command = [sys.executable, "-m", f"benchmarks.{name}", *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     lines = done.stdout.splitlines()[0 if with_head else HEAD_LINES :]

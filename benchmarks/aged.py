@@ -1,4 +1,4 @@
-"""What services weigh where much has ended: memory, start, and the longest event of new work.
+"""What services cost after a long history: memory, start, and the slowest event of new work.
 
 python -m benchmarks.aged [--quick] [FEWER] [TRIALS]
 """
@@ -41,7 +41,7 @@ ALL: dict[str, Rules[Any]] = {
 }
 T = TypeVar("T")
 EACH = 10
-"""Trials of an experiment."""
+"""Trials per experiment."""
 SHIFTED = {"experiment_id": 1, "trial_id": EACH}
 NAMED = ("task_id", "allocation_id", "uuid")
 """Fields that begin with the number of the experiment."""
@@ -51,7 +51,7 @@ NAMED = ("task_id", "allocation_id", "uuid")
 class Size:
     fewer: int = 10_000
     trials: int = 100_000
-    """That have ended, ten of each experiment."""
+    """Finished trials, ten per experiment."""
 
 
 def main(size: Size) -> None:
@@ -65,14 +65,14 @@ def main(size: Size) -> None:
 
 
 def aged(owner: str, count: int, folder: Path) -> dict[str, float]:
-    """What one service is like after so many trials: written by one process, read by a fresh one."""
+    """Measures one service after so many trials: written by one process, read by a fresh one."""
     url = f"sqlite:///{folder / str(count)}.db"
     in_own_process(write, owner, count, url)
     return in_own_process(read, owner, count, url)
 
 
 def in_own_process(work: Callable[..., T], *words: Any) -> T:
-    """Do something in a process that has done nothing else; it holds the imports of this one."""
+    """Run something in a process that has done nothing else, with the imports of this one."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as pool:
         return pool.submit(work, *words).result()
 
@@ -91,7 +91,7 @@ async def _live(owner: str, count: int, url: str) -> None:
     for number in range(count // EACH):
         await life.take(list(again(template, number)))
     await saver.reach(life.positions["CONTROL"], within_s=600)
-    # Those that are too many leave; that they did is saved with what comes next.
+    # Excess records leave the memory; that they did is saved with the next portion.
     left = -1
     while left != life.left:
         left = life.left
@@ -108,14 +108,14 @@ def _saver(rules: Rules[Any], database: Database) -> DatabaseSaver:
 
 
 class Life:
-    """Folds as `services.kit.runner` does, without a log."""
+    """Folds like `services.kit.runner`, without a log."""
 
     def __init__(
         self, rules: Rules[Any], saver: DatabaseSaver, state: Any, positions: dict[str, int]
     ) -> None:
         self.positions = positions
         self.longest = 0.0
-        """Seconds of a processor for one event and what follows from it."""
+        """Maximum processor seconds for one event and its consequences."""
         self._rules, self._saver, self._state = rules, saver, state
         self._pager = Pager(rules, saver, rules.roots, faulted=print) if rules.roots is not None else None
         if self._pager is not None:
@@ -127,7 +127,7 @@ class Life:
         return 0 if self._pager is None else self._pager.left
 
     async def take(self, portion: list[Recorded]) -> None:
-        """Fold so many events, save them, and let go of what is at rest."""
+        """Fold a portion of events, save them, and page out inactive records."""
         moved: dict[Key, None] = {}
         if self._pager is not None:
             await self._pager.bring(one.event for one in portion)
@@ -152,7 +152,7 @@ class Life:
 
 
 def read(owner: str, count: int, url: str) -> dict[str, float]:
-    """Start from what was saved; then one more experiment is lived."""
+    """Start from the saved state, then play one more experiment."""
     return asyncio.run(_go_on(owner, count, url))
 
 
@@ -170,13 +170,13 @@ async def _go_on(owner: str, count: int, url: str) -> dict[str, float]:
 
 
 def rss_mib() -> float:
-    """What this process holds of the memory."""
+    """Resident memory of this process."""
     line = next(one for one in Path("/proc/self/status").read_text().splitlines() if one.startswith("VmRSS"))
     return int(line.split()[1]) / 1024
 
 
 def lived() -> list[Any]:
-    """One experiment of ten trials, from its submission until all of its reports are settled."""
+    """One experiment of ten trials, from its submission until all its reports are settled."""
     cluster = Cluster()
     cluster.run(EACH)
     found: list[Any] = []
@@ -191,7 +191,7 @@ def lived() -> list[Any]:
 
 
 def reported(done: trial.OperationCompleted) -> Iterator[Any]:
-    """A report, and what follows from it."""
+    """A report and its consequences."""
     series = Series("validation", [done.length], [1.0], {"loss": [0.5]}, [])
     yield Judged(
         ReportBatch(
@@ -215,7 +215,7 @@ def reported(done: trial.OperationCompleted) -> Iterator[Any]:
 
 
 def again(template: list[Any], number: int) -> Iterator[Recorded]:
-    """The same once more, in the experiment that comes so many later; the worker is there from the start."""
+    """The same events for a later experiment; the worker exists from the start."""
     for place, event in enumerate(template):
         if isinstance(event, worker.WorkerRegistered) and number:
             continue

@@ -1,4 +1,4 @@
-"""How fast the log is moved to the archive and read from there, and how long the stream stands still for it.
+"""How fast the log moves to the archive and is read from there, and how long the stream pauses for it.
 
 python -m benchmarks.archive [--quick] [EVENTS]
 """
@@ -44,10 +44,10 @@ class Size:
     events: int = 500_000
     segment: int = 100_000
     trials: int = 200
-    """Of each search that makes the events."""
+    """Trials of each search that makes the events."""
     idle_s: float = 5.0
     made: int = 60_000
-    """So many are made, and told again and again."""
+    """Number of events that are made, and then repeated."""
 
 
 def main(size: Size) -> None:
@@ -62,7 +62,7 @@ def main(size: Size) -> None:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """What is sealed is told in lines, which would stand between those of the table."""
+    """Suppresses log lines about sealing, which would break up the table."""
     before = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     try:
@@ -113,7 +113,7 @@ async def _fill(stream: Log, cluster: Cluster, count: int) -> None:
 
 
 async def _appending(log: Log, work: Awaitable[object], name: str) -> tuple[float, float]:
-    """The longest and the typical time of an append while some work is done."""
+    """The maximum and the median time of an append while some work is done."""
     took: list[float] = []
 
     async def append() -> None:
@@ -151,7 +151,7 @@ async def _rebuilt(log: Log, count: int) -> float:
 
 
 async def _story(log: Log) -> float:
-    """Milliseconds until everything about one trial is read, for who has the indexes."""
+    """Milliseconds to read everything about one trial, given the indexes."""
     for _ in range(2):
         began = time.perf_counter()
         async with log.read(CONTROL, after=0, subjects=[subjects.about_trial(3)]) as feed:

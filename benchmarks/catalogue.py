@@ -1,4 +1,4 @@
-"""Lists of a gateway that knows very many experiments: a filtered and sorted page, over its REST application.
+"""Lists of a gateway with very many experiments: a filtered and sorted page, through its REST application.
 
 python -m benchmarks.catalogue [--quick] [EXPERIMENTS]
 """
@@ -50,12 +50,12 @@ LABELS = ("sweep", "baseline", "paper", "debug", "gpu")
 @dataclass(frozen=True)
 class Size:
     experiments: int = 100_000
-    """Every hundredth of them is open; there are more of those than rounds."""
+    """Every hundredth of them is open; more of those are needed than there are rounds."""
     rounds: int = 30
 
 
 class Filled:
-    """A state of that many experiments, each with a trial and its validation; a hundredth of them is open."""
+    """A state with that many experiments, each with a trial and its validation; a hundredth is open."""
 
     def __init__(self, count: int) -> None:
         self.state = State()
@@ -74,7 +74,7 @@ class Filled:
             self.add(id)
 
     def add(self, id: int) -> None:
-        """One more experiment, with what it came to."""
+        """Add an experiment with its results."""
         chance = self._random
         config = self._config | {
             "name": f"{chance.choice(NAMES)}-{id}",
@@ -117,7 +117,7 @@ class Filled:
             )
 
     def say(self, *events: Any) -> set[Any]:
-        """Fold events; returns the keys of what moved."""
+        """Fold events; returns the keys of the changed records."""
         moved: set[Any] = set()
         for event in events:
             self._position += 1
@@ -127,7 +127,7 @@ class Filled:
 
 
 class Alone:
-    """The other services, who know nothing but statistics."""
+    """The other services, which answer nothing but statistics."""
 
     async def command(self, command: Any) -> Answer:
         raise NotImplementedError
@@ -141,7 +141,7 @@ class Alone:
 
 
 class Saver:
-    """The tables are true at every moment: nobody writes to the log."""
+    """The tables are always current, since nobody writes to the log."""
 
     def watch(self, listener: Any) -> None:
         self.note = listener
@@ -170,7 +170,7 @@ def catalogue(filled: Filled, folder: Path) -> tuple[Catalogue, Any]:
 
 
 async def client(found: Catalogue, folder: Path) -> httpx.AsyncClient:
-    """Signed in at a gateway that shows the catalogue."""
+    """A client signed in at a gateway that serves the catalogue."""
     backend = Backend(
         settings=Settings(cluster_id="c", cluster_name="benchmark"),
         catalogue=found,
@@ -185,7 +185,7 @@ async def client(found: Catalogue, folder: Path) -> httpx.AsyncClient:
         health=ClusterHealth(Conditions("gateway"), Signs()),
     )
     made = httpx.AsyncClient(transport=httpx.ASGITransport(application(backend)), base_url="http://localhost")
-    # Nobody folds here: a session whose record has not come yet is believed by its signature.
+    # Nothing is folded here: a session whose record has not arrived yet is accepted by its signature.
     session = tokens.issue(backend.token_key, tokens.begin("determined", time.time()))
     made.headers["Authorization"] = f"Bearer {session}"
     return made
@@ -249,7 +249,7 @@ async def measured(count: int, rounds: int) -> None:
 async def measure(
     web: httpx.AsyncClient, rounds: int, path: str, params: Any, filled: Filled, saver: Any
 ) -> tuple[list[float], list[float]]:
-    """First answer, and those after it while experiments move between any two: milliseconds, and of work."""
+    """First answer, and later ones while experiments change in between: milliseconds, and processor time."""
     took, busy = [], []
     for turn in range(rounds + 1):
         moved = filled.say(searcher.ExperimentPaused((turn + 1) * 100, "asked"))

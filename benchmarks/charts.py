@@ -1,4 +1,4 @@
-"""A browser: from a report and a printed line to the screen, and a million points.
+"""In a browser: from a report and a printed line to the screen, and a million points.
 
 Needs chromium and the built web UI:
 
@@ -105,7 +105,7 @@ def weight(page: Page, rounds: int) -> None:
 
 
 def live(cluster: Any, page: Page, folder: Path, size: Size) -> None:
-    """A report, and a line of a log, reach the screen."""
+    """A report and a log line reach the screen."""
     outside = Outside(cluster, "very-many", trials=size.trials)
     watched, *others = outside.trials
     outside.report(watched, 1, loss=1)
@@ -124,7 +124,7 @@ def live(cluster: Any, page: Page, folder: Path, size: Size) -> None:
 
 
 def lines(cluster: Any, page: Page, folder: Path, count: int) -> list[float]:
-    """Milliseconds from a line's print to the frame after it is on the page."""
+    """Milliseconds from printing a line to the frame after it is on the page."""
     looked_on = folder / "looked-on"
     (folder / "talk.py").write_text(TALK.format(count=count, looked_on=str(looked_on)))
     (folder / "config.yaml").write_text(CONFIG.replace("long", "talk"))

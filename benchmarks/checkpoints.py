@@ -1,8 +1,8 @@
-"""What it costs to move checkpoints, one large file or many small ones, to a directory and to S3.
+"""The cost of moving checkpoints, one large file or many small ones, to and from a directory and S3.
 
 python -m benchmarks.checkpoints [--quick] [MEGABYTES] [FILES]
 
-Every transfer runs in a process of its own, whose peak memory is taken; of three rounds the best counts.
+Every transfer runs in a process of its own, whose peak memory is taken; the best of three rounds counts.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ SMALL_BYTES = 100_000
 BARE_THREADS = 8
 STEP_S = 0.01
 SERVER = multiprocessing.get_context("forkserver")
-# Imported once for all processes that are measured.
+# Imported once for all measured processes.
 SERVER.set_forkserver_preload(["determined.core", "determined.storage", "tests.fixtures.s3_server"])
 
 if TYPE_CHECKING:
     from minio import Minio
 
 Work = Callable[[], object]
-"""Something to time; it may return its seconds itself."""
+"""Something to time; it may return its own measurement in seconds."""
 
 
 @dataclass(frozen=True)
@@ -69,13 +69,13 @@ def _child(work: Work, answer: Connection) -> None:
     began = time.perf_counter()
     told = work()
     took = told if isinstance(told, float) else time.perf_counter() - began
-    # Not ru_maxrss: a new process inherits that of the one that started it.
+    # Not ru_maxrss: a new process inherits that of its parent.
     peak = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     answer.send((took, int(peak[1]) / 1024 if peak else float("nan")))
 
 
 def race(rounds: int, works: dict[str, tuple[Work, Path]]) -> dict[str, tuple[float, float]]:
-    """Best seconds and highest peak of memory in MiB of each; they take turns, as the machine is not alone.
+    """Best time in seconds and peak memory in MiB of each; they take turns, since the machine is shared.
 
     The directory beside each work is emptied after it.
     """
@@ -98,14 +98,14 @@ def _apart(work: Work) -> tuple[float, float]:
 
 
 def bare_client(url: str) -> Minio:
-    """The minio client as it comes."""
+    """The plain minio client."""
     from minio import Minio
 
     return Minio(url.removeprefix("http://"), KEY, SECRET, secure=False, region="us-east-1")
 
 
 def bare_up(url: str, source: Path, parts: int) -> None:
-    """Files one after another in `parts` parallel parts, or many of them at once."""
+    """Upload files one after another in `parts` parallel parts, or many of them at once."""
     client = bare_client(url)
 
     def put(path: Path) -> None:
@@ -122,7 +122,7 @@ def bare_up(url: str, source: Path, parts: int) -> None:
 
 
 def bare_down(url: str, names: list[str], target: Path, threads: int) -> None:
-    """Whole objects, one stream each."""
+    """Download whole objects, one stream each."""
     client = bare_client(url)
 
     def get(name: str) -> None:
@@ -133,7 +133,7 @@ def bare_down(url: str, names: list[str], target: Path, threads: int) -> None:
 
 
 def raw_down(url: str, sizes: dict[str, int], target: Path, keeps: bool) -> float:
-    """Seconds for ranges over bare sockets, unchecked, written or thrown away; signing is left out."""
+    """Seconds for ranges over bare sockets, unchecked, written or discarded; excludes signing."""
     client, parts = bare_client(url), urlsplit(url)
     signed = {
         name: (client.get_presigned_url("GET", BUCKET, f"bare/{name}"), size) for name, size in sizes.items()
@@ -146,7 +146,7 @@ def raw_down(url: str, sizes: dict[str, int], target: Path, keeps: bool) -> floa
 
 
 def store(place: str) -> StorageManager:
-    """A directory, or the bucket behind a URL; made where it is used."""
+    """A directory, or the bucket behind a URL; created in the process that uses it."""
     return S3StorageManager(BUCKET, KEY, SECRET, place) if "://" in place else SharedFSStorageManager(place)
 
 
@@ -170,17 +170,17 @@ def empty(root: Path) -> None:
 
 
 def files_of(source: Path) -> list[Path]:
-    """The files of a source, without what `upload` adds."""
+    """The files of a source, without those that `upload` adds."""
     return [path for path in source.iterdir() if path.suffix == ".bin"]
 
 
 def size_of(source: Path) -> int:
-    """Bytes of a source."""
+    """Size of a source in bytes."""
     return sum(path.stat().st_size for path in files_of(source))
 
 
 def directory_rows(rounds: int, scratch: Path, name: str, source: Path) -> None:
-    """To and from a directory, beside a plain copy."""
+    """To and from a directory, next to a plain copy."""
     room, kept, back = (scratch / part for part in ("room", "kept", "back"))
     for part in (room, kept, back):
         part.mkdir()
@@ -206,13 +206,13 @@ def directory_rows(rounds: int, scratch: Path, name: str, source: Path) -> None:
 
 
 def told(measure: str, size: int, found: tuple[float, float], ratio: str = "", aim: str = "") -> None:
-    """One row with a rate and its peak of memory."""
+    """One row with a rate and its peak memory."""
     took, peak_mib = found
     row(measure, size / took / 1e6, "MB/s", aim, f"{ratio}{peak_mib:.0f} MiB")
 
 
 def up_rows(rounds: int, name: str, source: Path, bucket: Path, url: str) -> None:
-    """To S3, beside the client alone: in one part after another, and in parallel ones."""
+    """To S3, next to the client alone: with sequential and with parallel parts."""
     ways = {parts: partial(bare_up, url, source, parts) for parts in (1, 4)}
     if len(files_of(source)) > 1:
         del ways[4]
@@ -225,7 +225,7 @@ def up_rows(rounds: int, name: str, source: Path, bucket: Path, url: str) -> Non
 
 
 def down_rows(rounds: int, name: str, source: Path, back: Path, url: str) -> None:
-    """From S3, beside the client alone: one object after another, and eight at once."""
+    """From S3, next to the client alone: one object after another, and eight at once."""
     bare_up(url, source, 4)
     stored = up(url, source)
     names = [path.name for path in files_of(source)]
@@ -250,19 +250,19 @@ def down_rows(rounds: int, name: str, source: Path, back: Path, url: str) -> Non
 
 
 def wait_for_a_device() -> None:
-    """A step of training that a device takes: hardly any work for this process."""
+    """A training step on a device: hardly any work for this process."""
     time.sleep(STEP_S)
 
 
 def keep_a_core_busy() -> None:
-    """A step of training on this processor."""
+    """A training step on this processor."""
     until = time.perf_counter() + STEP_S
     while time.perf_counter() < until:
         pass
 
 
 def background_rows(size: Size, source: Path, url: str) -> None:
-    """What training loses while a checkpoint goes to S3 in the background, beyond what it loses anyway."""
+    """What training loses while a checkpoint goes to S3 in the background, beyond its usual losses."""
     checkpoint = DummyCheckpointContext(DummyDistributedContext(), store(url))
     began = time.perf_counter()
     checkpoint.upload(source)
@@ -284,10 +284,11 @@ def background_rows(size: Size, source: Path, url: str) -> None:
 def _beside(
     step: Work, checkpoint: DummyCheckpointContext, source: Path, usual_s: float
 ) -> tuple[float, float, float, float]:
-    """One upload beside training.
+    """One upload during training.
 
-    The share of its time that training lost, beyond what it loses just before and after; that time; how long
-    the call took; and the processor time of this process but for the loop. Seconds.
+    Returns the share of its time that training lost, beyond what it loses just before and after; that time;
+    how long the call took; and the processor time of this process except for the loop. All times are in
+    seconds.
     """
     before, _ = lost(step, _for(usual_s))
     called = seconds(partial(checkpoint.upload, source, background=True))
@@ -307,7 +308,7 @@ def _for(duration_s: float) -> Callable[[], bool]:
 
 
 def lost(step: Work, going: Callable[[], bool]) -> tuple[float, float]:
-    """Take steps; share of the time by which they are longer than they should be, and all of the time."""
+    """Take steps; returns the share of time lost to slow steps, and the total time."""
     steps, began = 0, time.perf_counter()
     while going():
         step()

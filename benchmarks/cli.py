@@ -33,7 +33,7 @@ class Size:
 
 
 def seconds(times: int, command: tuple[str, ...], **environment: str) -> float:
-    """Median wall time of a process whose output is thrown away."""
+    """Median wall time of a process whose output is discarded."""
     took = []
     for _ in range(times):
         began = time.perf_counter()

@@ -1,6 +1,6 @@
-"""From an append to CONTROL, and from a fact in WITNESS, until it is read, and folded by every service.
+"""Latency from an append to CONTROL, or a fact in WITNESS, until it is read, and folded by every service.
 
-On an idle local cluster; what facts take longer is the way through the intake.
+Measured on an idle local cluster; the additional time of facts is their way through the intake.
 
 python -m benchmarks.control_latency [--quick] [TIMES]
 """
@@ -37,7 +37,7 @@ SUBJECTS = {subjects.CONTROL: f"control.trial.{TRIAL}.status_set", subjects.WITN
 
 @dataclass
 class Took:
-    """Seconds of each append alone, until a reader of CONTROL has it, and until all four services have."""
+    """Seconds of each append alone, until a reader of CONTROL has it, and until all four services have it."""
 
     appends: list[float] = field(default_factory=list)
     reads: list[float] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Took:
 
 
 async def measure(url: str, credentials: str, times: int) -> dict[str, Took]:
-    """What it takes by way of each of the two streams."""
+    """Latency by way of each of the two streams."""
     client = await nats.connect(url, user_credentials=credentials)
     journal, asker = JetStreamLog(client), Asker(client)
     took = {stream: Took() for stream in SUBJECTS}

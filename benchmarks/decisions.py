@@ -1,4 +1,4 @@
-"""Decisions per second, durable: raw batches, and completions through the searcher without processes.
+"""Durable decisions per second: raw batches, and completions through the searcher without processes.
 
 python -m benchmarks.decisions [--quick]
 """
@@ -34,7 +34,7 @@ from services.searcher import app as searcher
 class Size:
     batches: int = 100
     together: int = 100
-    """Events of a batch."""
+    """Events per batch."""
     singles: int = 500
     trials: int = 3000
     commands: int = 5000
@@ -58,7 +58,7 @@ async def raw_batches(server: Broker, batches: int, size: int) -> float:
 
 
 async def single_appends(server: Broker, count: int = 500) -> float:
-    """Appends per second one after another: the raw limit of flushing this disk."""
+    """Sequential appends per second: the raw limit of flushing this disk."""
     async with connected(server) as client:
         journal = JetStreamLog(client)
         began = time.perf_counter()
@@ -70,8 +70,8 @@ async def single_appends(server: Broker, count: int = 500) -> float:
 async def completions(server: Broker, count: int) -> tuple[float, float]:
     """Operations of a large search that are completed and answered per second.
 
-    First each comes by itself, as scripts send them, and is flushed before its ack; then all lie in the log
-    already when the decider comes to lead, as after an outage.
+    First they come one by one, as scripts send them, each flushed before its ack; then all are in the log
+    already when the decider starts to lead, as after an outage.
     """
     async with connected(server) as client:
         journal, leads = JetStreamLog(client), [True]
@@ -103,7 +103,7 @@ async def completions(server: Broker, count: int) -> tuple[float, float]:
 
 
 async def _complete(journal: JetStreamLog, trials: list[Any]) -> int:
-    """The position of the last of them."""
+    """The position of the last one."""
     gate = asyncio.Semaphore(256)
 
     async def complete(known: Any) -> int:
@@ -119,7 +119,7 @@ async def _complete(journal: JetStreamLog, trials: list[Any]) -> int:
 
 
 Command = Callable[[str, int], Any]
-"""From a client's name and a number."""
+"""Creates a command from a client's name and a number."""
 
 
 def an_experiment() -> Command:
@@ -136,7 +136,7 @@ def a_task(name: str, number: int) -> SubmitTask:
 async def accepted(
     server: Broker, rules: Rules[Any], wanted: Command, count: int, clients: int
 ) -> tuple[float, float]:
-    """Commands accepted per second from clients that ask again at once, and the 99th percentile in ms."""
+    """Commands accepted per second from clients that never pause, and the 99th percentile in ms."""
     async with connected(server) as client:
         runner = Runner(rules, JetStreamLog(client), InMemory(rules.state))
         task = asyncio.create_task(runner.run())

@@ -1,7 +1,7 @@
 """A fleet: 10,000 jobs wait while their pool grows from nothing to 1,000 workers of 8 slots and back.
 
-The scheduler works over three real brokers that keep the log together; workers and users are played by this
-process. So the figures hold the price of three copies on one machine, and none of starting scripts.
+The scheduler uses three real brokers that replicate the log; this process plays workers and users. So the
+figures include the cost of three copies on one machine, but none of starting scripts.
 
 python -m benchmarks.fleet [workers] [jobs] [--quick]
 """
@@ -44,13 +44,13 @@ class Size:
     workers: int = 1000
     jobs: int = 10_000
     steps: int = 10
-    """In which the pool grows."""
+    """Steps in which the pool grows."""
     probes: int = 5
-    """Jobs that are submitted, and lists that are asked for, in each step."""
+    """Jobs submitted and lists requested in each step."""
 
 
 class Probes:
-    """What single people wait for meanwhile, in milliseconds."""
+    """What individual users wait for meanwhile, in milliseconds."""
 
     def __init__(self) -> None:
         self.submit: list[float] = []
@@ -58,7 +58,7 @@ class Probes:
 
 
 def host(number: int) -> worker.WorkerRegistered:
-    """A worker comes."""
+    """A worker registers."""
     return worker.WorkerRegistered(
         worker_id=f"w{number}",
         session="s",
@@ -72,20 +72,20 @@ def host(number: int) -> worker.WorkerRegistered:
 
 
 def job(number: int) -> searcher.ExperimentCreated:
-    """Somebody submits an experiment."""
+    """A user submits an experiment."""
     return searcher.ExperimentCreated(
         experiment_id=number, user="b", config=CONFIG, original_config="", reason="bench"
     )
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Wait for the scheduler to have folded something."""
+    """Wait until the scheduler has folded something."""
     while not holds():
         await asyncio.sleep(0.002)
 
 
 async def probe(cluster: Cluster, seen: Probes, times: int) -> None:
-    """Submit a job, and look at the queue, that many times."""
+    """Submit a job and view the queue, that many times."""
     state = cluster.runner.state
     for _ in range(times):
         cluster.jobs += 1
@@ -117,7 +117,7 @@ async def grow(cluster: Cluster, size: Size, seen: Probes) -> list[float]:
 
 
 async def shrink(cluster: Cluster, workers: Iterable[int]) -> float:
-    """Workers per second that leave, with what they ran."""
+    """Workers per second that leave, with their runs."""
     state, gone = cluster.runner.state, [f"w{n}" for n in workers]
     began = time.perf_counter()
     await cluster.say(worker.WorkerLeft(id, "s") for id in gone)
@@ -126,13 +126,13 @@ async def shrink(cluster: Cluster, workers: Iterable[int]) -> float:
 
 
 def memory() -> float:
-    """MiB of this process."""
+    """Memory of this process in MiB."""
     return float(psutil.Process().memory_info().rss) / 2**20
 
 
 @contextlib.asynccontextmanager
 async def scheduler(folder: Path) -> AsyncIterator[Cluster]:
-    """One that decides, on three brokers."""
+    """A scheduler that leads, on three brokers."""
     brokers = ThreeBrokers(folder)
     try:
         client = await brokers.start().connect()

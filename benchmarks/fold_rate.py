@@ -22,7 +22,7 @@ from services.searcher.app import RULES as SEARCHER
 class Size:
     events: int = 60_000
     trials: int = 200
-    """Of each search that makes the events."""
+    """Trials of each search that makes the events."""
 
 
 def main(size: Size) -> None:

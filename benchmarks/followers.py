@@ -1,4 +1,4 @@
-"""How long others wait for an answer while many follow the log of one trial.
+"""How long other requests wait while many clients follow the log of one trial.
 
 python -m benchmarks.followers [--quick] [FOLLOWERS]
 """
@@ -121,7 +121,7 @@ async def waiting(home: Home, token: str) -> list[float]:
 
 
 async def write(home: Home, task: str, batches: int) -> None:
-    """As a worker does, twenty batches a second."""
+    """Publish like a worker, twenty batches a second."""
     url, credentials = broker_url(home)
     client: Any = await nats.connect(url, user_credentials=credentials)
     for number in range(batches):

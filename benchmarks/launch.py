@@ -1,4 +1,4 @@
-"""From submit to the first line of a script on an idle slot, warm and cold in turns, beside a bare process.
+"""From submit to a script's first line on an idle slot, warm and cold in turns, next to a bare process.
 
 python -m benchmarks.launch [--quick] [TIMES] [TORCH_TIMES]
 """
@@ -57,7 +57,7 @@ class Size:
 
 
 class Starts:
-    """Submits scripts that leave the times at which they got somewhere."""
+    """Submits scripts that record when they reached certain points."""
 
     def __init__(self, rest: Rest, folder: Path) -> None:
         self._rest = rest
@@ -70,7 +70,7 @@ class Starts:
         return self._read()["line"] - began
 
     def submit(self, script: str, warm: bool) -> Times:
-        """Seconds from submit to `line`, and what else the script left."""
+        """Seconds from submit to `line`, and what else the script recorded."""
         began = time.time()
         id = self._rest.create(CONFIG.format(warm=str(warm).lower()), self._with_end(script))
         self._rest.wait(id)
@@ -78,12 +78,13 @@ class Starts:
         return left | {"line": left["line"] - began}
 
     def warm_up(self, script: str) -> None:
-        """Submit until it finds its packages loaded."""
+        """Submit until a script finds its packages loaded."""
         for _ in range(MOST_TRIES):
             began = time.monotonic()
             if self.submit(script, True)["was_loaded"]:
                 return
-            # A template loads about as long as the script did: another cold one beside it would delay both.
+            # A template loads for about as long as the script did: another cold one beside it would delay
+            # both.
             time.sleep(max(1.0, time.monotonic() - began))
         raise TimeoutError("no template came about: see the worker's log")
 

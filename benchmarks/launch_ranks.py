@@ -45,7 +45,7 @@ class Size:
 
 
 class Launches:
-    """Submits jobs of several ranks, the first of which leaves the time."""
+    """Submits jobs of several ranks, the first of which records the time."""
 
     def __init__(self, rest: Rest, folder: Path, ranks: int) -> None:
         self._rest = rest

@@ -101,7 +101,7 @@ def trial_of(home: Home, client: httpx.Client) -> tuple[int, int, str]:
 
 
 async def publish(home: Home, task: str, lines: int) -> None:
-    """As a worker does, but many batches at once."""
+    """Publish like a worker, but many batches at once."""
     url, credentials = broker_url(home)
     client = await nats.connect(url, user_credentials=credentials)
     journal, free = JetStreamLog(client), asyncio.Semaphore(AT_ONCE)
@@ -126,7 +126,7 @@ async def publish(home: Home, task: str, lines: int) -> None:
 
 
 class Peak:
-    """The most memory that the metrics service had, looked at ten times a second."""
+    """Peak memory of the metrics service, sampled ten times a second."""
 
     def __init__(self, home: Home) -> None:
         self._pid = (home.read("processes.json") or {})["metrics"]
@@ -170,7 +170,7 @@ def browse(home: Home, path: str, size: Size) -> None:
         for turn in range(size.rounds):
             began = time.perf_counter()
             page.goto(f"/det/{path}?n={turn}")
-            # The page's security policy lets nobody wait inside of it.
+            # The page's security policy forbids waiting inside of it.
             wait(lambda: page.evaluate(SHOWN), 0.005)
             opened.append((time.perf_counter() - began) * 1000)
             place, *point = on_strip(page, turn / size.rounds)
@@ -185,12 +185,12 @@ def browse(home: Home, path: str, size: Size) -> None:
 
 
 def on_strip(page: Page, share: float) -> tuple[int, float, float]:
-    """The line that a press on the strip beside the log leads to, and where to press, in pixels."""
+    """The line that a click on the strip beside the log leads to, and where to click, in pixels."""
     strip = page.get_by_label("Place in the log")
     box = strip.bounding_box()
     assert box
     first, last = (int(strip.get_attribute(f"aria-value{end}") or 0) for end in ("min", "max"))
-    # A press is told in whole pixels.
+    # A click has integer coordinates.
     y = math.ceil(box["y"] + share * (box["height"] - 1))
     place = first + (y - box["y"]) / box["height"] * (last - first)
     return round(place), box["x"] + box["width"] / 2, y

@@ -61,7 +61,7 @@ def text(chance: random.Random, number: int) -> str:
 
 
 def batches(lines: int) -> Iterator[bytes]:
-    """What workers send: batches as JSON. One rare line lies in the middle, levels and ranks vary."""
+    """Batches as workers send them, in JSON. One rare line is in the middle; levels and ranks vary."""
     chance = random.Random(7)
     for start in range(0, lines, BATCH):
         told = []
@@ -126,7 +126,7 @@ def measure(lines: int, url: str, rounds: int) -> None:
         ask(rounds, measure, lambda: searched(query), aim)
 
     def searched(query: LogPage) -> tuple[int, int]:
-        """Ask on until the page is full or all was searched, as the UI does."""
+        """Request until the page is full or everything was searched, as the UI does."""
         found, answers = 0, 0
         while True:
             page = database.look(partial(log_page, query=query))

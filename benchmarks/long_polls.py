@@ -1,4 +1,4 @@
-"""What long polls cost the gateway's loop for each portion of the log that is folded.
+"""The gateway loop's cost of long polls for each portion of the log that is folded.
 
 python -m benchmarks.long_polls [--quick]
 """
@@ -48,7 +48,7 @@ async def measure(size: Size) -> None:
 
 
 async def folded(waiting: Waiting, key: Key) -> tuple[float, float]:
-    """Time of the loop for one portion, and the longest of its turns, in ms."""
+    """Loop time for one portion, and the longest of its turns, in ms."""
     turns = [milliseconds(lambda: waiting.note([key]))]
     while waiting.looking:
         began = time.perf_counter()

@@ -37,16 +37,16 @@ AT_ONCE = 10_000
 @dataclass(frozen=True)
 class Size:
     reports: int = 100_000
-    """Of a single reporter."""
+    """Reports of a single reporter."""
     reporters: int = 8
     reports_each: int = 15_000
     single_reporters: int = 4
     singles_each: int = 40_000
     looks: int = 100
     together: int = 1_000
-    """Trials that report at once."""
+    """Trials that report at the same time."""
     rounds: int = 12
-    """How often they do."""
+    """Number of reports from each of them."""
     raw_points: int = 200_000
     raw_rounds: int = 3
 
@@ -185,7 +185,7 @@ def visible(url: str, times: int) -> list[float]:
 
 
 async def together(url: str, trials: list[int], rounds: int) -> None:
-    """Very many trials report twenty metrics each, all at once, again and again."""
+    """Very many trials report twenty metrics each, all at the same time, repeatedly."""
     client = await nats.connect(url)
     stream = client.jetstream(publish_async_max_pending=1000)
     for number in range(1, rounds + 1):
@@ -208,7 +208,7 @@ async def together(url: str, trials: list[int], rounds: int) -> None:
 
 
 def memory_mib(process: subprocess.Popen[bytes]) -> float:
-    """The most memory that a process had resident."""
+    """Peak resident memory of a process."""
     status = Path(f"/proc/{process.pid}/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0]) / 1024
 

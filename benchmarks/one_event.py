@@ -1,4 +1,4 @@
-"""How long one event holds up a service whose history is long: folded, answered, its records encoded.
+"""How long one event occupies a service with a long history: folded, answered, its records encoded.
 
 python -m benchmarks.one_event [--quick] [TRIALS]
 """
@@ -82,7 +82,7 @@ class Service:
 
 
 def trials_of(experiment_id: int, size: Size) -> range:
-    """The trials of the first experiment are the first; each of the others has ten."""
+    """The first trials belong to the first experiment; each of the others has ten."""
     if experiment_id == 1:
         return range(1, size.large + 1)
     first = size.large + 1 + 10 * (experiment_id - 2)
@@ -112,7 +112,7 @@ def history(size: Size) -> Iterator[Any]:
 
 
 def life(experiment_id: int, id: int) -> Iterable[Any]:
-    """What becomes of a trial."""
+    """The events of a trial."""
     yield made(experiment_id, id)
     batch = ReportBatch(
         trial_id=id,
@@ -144,7 +144,7 @@ def life(experiment_id: int, id: int) -> Iterable[Any]:
 
 
 def asked(experiment_id: int, id: int) -> searcher.TrialRequested:
-    """Somebody wants a trial."""
+    """A trial is requested."""
     request_id = f"r{id}"
     return searcher.TrialRequested(
         experiment_id=experiment_id, request_id=request_id, hparams={}, reason=REASON
@@ -152,7 +152,7 @@ def asked(experiment_id: int, id: int) -> searcher.TrialRequested:
 
 
 def made(experiment_id: int, id: int) -> searcher.TrialCreated:
-    """A trial is announced."""
+    """A trial is created."""
     return searcher.TrialCreated(
         trial_id=id,
         experiment_id=experiment_id,
@@ -165,7 +165,7 @@ def made(experiment_id: int, id: int) -> searcher.TrialCreated:
 
 
 def deletion(experiment_id: int, size: Size) -> Iterable[Any]:
-    """An experiment goes."""
+    """An experiment is deleted."""
     ids = tuple(trials_of(experiment_id, size))
     tasks = tuple(f"{experiment_id}.r{id}" for id in ids)
     yield searcher.ExperimentDeleting(experiment_id, REASON)

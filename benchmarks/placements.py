@@ -38,13 +38,13 @@ BATCH = 900
 class Size:
     workers: int = 1000
     jobs: int = 100
-    """Few enough to place what comes: each keeps slots for trials that are expected back."""
+    """Few enough that new requests find room: each job reserves slots for trials that are expected back."""
     turned_over: int = 4000
     singles: int = 500
 
 
 class Cluster:
-    """A scheduler on a real broker, and everybody else played by this process."""
+    """A scheduler on a real broker; this process plays everybody else."""
 
     def __init__(self, journal: JetStreamLog, jobs: int) -> None:
         self.journal, self.jobs = journal, jobs

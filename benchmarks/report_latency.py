@@ -54,7 +54,7 @@ def main(size: Size) -> None:
                 transport.close()
                 took_ms = (time.perf_counter() - began) * 1e3
                 row(f"flush of what was left of {size.reports:,} reports", took_ms, "ms")
-        # The reports of the second round wait until somebody takes them.
+        # The reports of the second round wait until the broker is back.
         server.start()
         transport.close()
 

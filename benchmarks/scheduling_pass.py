@@ -21,7 +21,7 @@ from services.scheduler.policy.records import NOTHING, Agent, Decision, Group, P
 
 SLOTS = 8
 SIZES = {1: 80, 2: 12, 4: 4, 8: 3, 16: 1}
-"""Slots that requests need, and how often of 100."""
+"""Slots that requests need, and how many of 100 requests need them."""
 CASES = {
     "priority": PoolSettings(type="priority"),
     "priority with preemption": PoolSettings(type="priority", preemption=True),
@@ -68,7 +68,7 @@ class Cluster:
         )
 
     def rest(self) -> None:
-        """Carry out decisions until there are none; those asked to leave leave, and queue again."""
+        """Carry out decisions until there are none; preempted runs leave and queue again."""
         while (decision := decide(self.book)) != NOTHING:
             self.carry_out(decision)
 
@@ -86,7 +86,7 @@ def milliseconds(measured: Callable[[], object]) -> float:
 
 
 def full(cluster: Cluster) -> float:
-    """A pass that can rely on nothing remembered, with nothing to do."""
+    """A pass without any cached results, and with nothing to do."""
     cluster.book.quiet.end()
     return milliseconds(lambda: decide(cluster.book))
 
@@ -105,7 +105,7 @@ def one_more(cluster: Cluster) -> float:
 
 
 def one_ends(cluster: Cluster) -> float:
-    """A run ends, and the pass hands its slots on."""
+    """A run ends, and the pass assigns its slots."""
     ended = cluster.random.choice(list(cluster.book.running))
 
     def event() -> None:

@@ -55,7 +55,7 @@ def main(size: Size) -> None:
         peak = Peak(home)
         before, began = processor_ms(home), time.perf_counter()
         id = rest.create(CONFIG.format(trials=size.trials), SCRIPT)
-        # Fifty questions a second took as much of the gateway as the search itself.
+        # Polling fifty times a second cost the gateway as much as the search itself.
         state = rest.wait(id, 600, every_s=0.1)
         took = time.perf_counter() - began
         runs = count_runs(rest, id)
@@ -75,7 +75,7 @@ def count_runs(rest: Rest, id: int) -> int:
 
 
 def processor_ms(home: Home) -> dict[str, float]:
-    """What each program of a cluster has spent so far; scripts and their shims are none of them."""
+    """Processor time of each program of a cluster so far, without scripts and their shims."""
     pids, spent = home.read("processes.json") or {}, {}
     for name in ("broker", *SERVICES):
         spent[name] = _of_threads(pids[name])
@@ -84,7 +84,7 @@ def processor_ms(home: Home) -> dict[str, float]:
 
 
 def _of_threads(pid: int) -> float:
-    # Finer than the ticks of `stat`: what a few trials cost is less than one.
+    # Finer than the ticks of `stat`: a few trials cost less than one tick.
     spent = 0
     for thread in Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(OSError):
@@ -122,7 +122,7 @@ class Peak:
                 return
 
     def stop(self) -> int:
-        """The most that was seen."""
+        """The maximum that was seen."""
         self._done.set()
         self._thread.join()
         return self._most

@@ -1,4 +1,4 @@
-"""Search methods alone: whole searches played without training, and what it costs to save one.
+"""Search methods alone: whole searches played without training, and the cost of saving one.
 
 python -m benchmarks.search_methods [--quick] [TRIALS]
 """
@@ -30,7 +30,7 @@ MIB = 1024 * 1024
 class Size:
     trials: int = 100_000
     few: int = 1_000
-    """Trials of the search beside it."""
+    """Trials of the smaller search, for comparison."""
     results: tuple[int, ...] = (50, NEWEST)
     runs: int = 3
 
@@ -90,7 +90,7 @@ def propose(results: int, runs: int) -> float:
 
 
 def save(search: Search, runs: int) -> None:
-    """The cost of one snapshot, written whole whenever the search has moved."""
+    """The cost of one snapshot, written whole whenever the search has changed."""
     writing, reading, size = [], [], 0
     for _ in range(runs):
         began = time.perf_counter()

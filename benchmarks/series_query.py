@@ -62,7 +62,7 @@ COPIED = ("strands", "chunks", "columns")
 class Size:
     points: int = 1_000_000
     series: int = 50
-    """That have as many points."""
+    """Number of series with that many points."""
     times: int = 30
     times_of_all: int = 5
     pages: int = 7
@@ -71,7 +71,7 @@ class Size:
 
 
 class Api:
-    """The gateway, as a browser asks it."""
+    """The gateway, as a browser uses it."""
 
     def __init__(self, home: Home) -> None:
         self._url = address(home)
@@ -81,7 +81,7 @@ class Api:
             self._token = json.load(answer)["token"]
 
     def series(self, **params: Any) -> tuple[float, list[Any]]:
-        """Milliseconds of one answer, and what it says."""
+        """Milliseconds of one answer, and its content."""
         query = urlencode({"names": "loss", "group": "training", "width": 1000} | params, doseq=True)
         request = urllib.request.Request(f"{self._url}/api/v1/series?{query}")
         request.add_header("Authorization", f"Bearer {self._token}")
@@ -91,7 +91,7 @@ class Api:
         return (time.perf_counter() - began) * 1e3, json.loads(body)["series"]
 
     def wait(self, trial: int) -> None:
-        """Return once the metrics service answers; what it is asked for is not what is measured."""
+        """Return once the metrics service answers; this request is not measured."""
         while True:
             with contextlib.suppress(urllib.error.HTTPError):
                 self.series(trialIds=trial, group="validation")
@@ -100,7 +100,7 @@ class Api:
 
 
 def report(home: Home, size: Size) -> tuple[int, list[int]]:
-    """Have all points reported by one of very many trials; returns the experiment's id, and theirs."""
+    """Let one of very many trials report all points; returns the ids of the experiment and the trials."""
     count = size.series
     number = {"type": "int", "minval": 0, "maxval": count - 1, "count": count}
     client.login(address(home), "determined", "")
@@ -112,9 +112,9 @@ def report(home: Home, size: Size) -> tuple[int, list[int]]:
 
 
 def copy(home: Home, trials: list[int]) -> int:
-    """Give all trials the same points, as if they had reported them; returns the one that did.
+    """Give all trials the points of the one that reported; returns that one.
 
-    The metrics service may not run meanwhile. Ids below zero are those that it never gives.
+    The metrics service must not run meanwhile. Ids below zero are never assigned by it.
     """
     (path,) = home.path.rglob("metrics.db")
     database = sqlite3.connect(path)
@@ -141,7 +141,7 @@ def _copy(database: sqlite3.Connection, table: str, where: str, key: int, change
 
 
 def bytes_per_point(home: Home, points: int) -> float:
-    """On disk, chunks and their index alone."""
+    """Bytes on disk, counting only chunks and their index."""
     (path,) = home.path.rglob("metrics.db")
     database = sqlite3.connect(path)
     database.execute("VACUUM")
@@ -189,7 +189,7 @@ def measure(api: Api, trial: int, trials: list[int], size: Size) -> None:
 
 
 def browse(home: Home, experiment: int, size: Size) -> None:
-    """All of them on one chart in a browser: from the click, and while the pointer runs over it."""
+    """All trials on one chart in a browser: from the click, and while the pointer moves over it."""
     drawn = []
     with signed_in(address(home)) as page:
         for _ in range(size.pages):
@@ -206,7 +206,7 @@ def browse(home: Home, experiment: int, size: Size) -> None:
 
 
 def hovering(page: Page, moves: int) -> float:
-    """Milliseconds of the longest task of a page while the pointer goes over its first chart."""
+    """Milliseconds of a page's longest task while the pointer moves over its first chart."""
     page.evaluate(NOTE_TASKS)
     box = page.locator(".u-over, .drawing").first.bounding_box()
     assert box

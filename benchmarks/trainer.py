@@ -1,4 +1,4 @@
-"""What the Trainer's loop costs beside a plain loop of PyTorch, on a model so small that only loops count.
+"""The overhead of the Trainer over a plain PyTorch loop, on a model so small that only loops count.
 
 python -m benchmarks.trainer [--quick] [BATCHES]
 """
@@ -43,7 +43,7 @@ max_restarts: 0
 class Size:
     batches: int = 5_000
     warm: int = 500
-    """Batches before those that count."""
+    """Warm-up batches, which are not measured."""
     rounds: int = 7
 
 
@@ -56,7 +56,7 @@ def batches_of(count: int) -> list[Any]:
 
 
 def plain(count: int) -> float:
-    """Microseconds per batch of a careful script, which looks at losses every ten batches."""
+    """Microseconds per batch of a careful script, which reads the loss every ten batches."""
     import torch
 
     model = torch.nn.Linear(4, 1)
@@ -77,7 +77,7 @@ def plain(count: int) -> float:
 
 
 def trainer(count: int) -> dict[str, float]:
-    """The same under `Trainer.fit`, reporting every ten batches; on a cluster when there is one."""
+    """The same under `Trainer.fit`, reporting every ten batches; on a cluster if there is one."""
     import torch
 
     import determined as det
@@ -126,13 +126,13 @@ def trainer(count: int) -> dict[str, float]:
 
 
 def memory_mib() -> float:
-    """Most that this process had in memory."""
+    """Peak memory of this process."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 
 
 def measure(mode: str, count: int, warm: int, to: Path) -> None:
-    """Write down what one process measured: by hand before and after, the Trainer in between."""
+    """Save the measurements of one process: the plain loop before and after, the Trainer in between."""
     import torch
 
     torch.set_num_threads(1)
@@ -146,7 +146,7 @@ def measure(mode: str, count: int, warm: int, to: Path) -> None:
 
 
 def script(mode: str, size: Size, to: Path) -> str:
-    """What measures, and writes down there what it found."""
+    """A script that measures, and saves the results at `to`."""
     return SCRIPT.format(root=str(ROOT), mode=mode, count=size.batches, warm=size.warm, to=str(to))
 
 
@@ -197,7 +197,7 @@ def main(size: Size) -> None:
 
 
 def show(what: str, found: dict[str, float]) -> None:
-    """A row on what was added."""
+    """A row on the overhead."""
     row(
         what,
         found["added_us"],

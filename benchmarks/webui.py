@@ -1,7 +1,7 @@
-"""A browser with very much to show: a list of experiments that is scrolled, lines under the pointer.
+"""A browser with very much to show: scrolling a list of experiments, and lines under the pointer.
 
-The pages are the real ones of a cluster. What they ask for of experiments, trials and series is answered
-here, at once: how long the gateway takes is told by `benchmarks.catalogue` and `benchmarks.series_query`.
+The pages are the real ones of a cluster. Their requests for experiments, trials and series are answered here,
+at once; `benchmarks.catalogue` and `benchmarks.series_query` measure the gateway.
 
 python -m benchmarks.webui [--quick]
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page, Route
 
 POINTS = 60
-"""Of a line, where thousands share a chart."""
+"""Points of a line when thousands share a chart."""
 FRAME = "< 17"
 FRAMES = """
 ([count, act]) => new Promise((done) => {
@@ -73,7 +73,7 @@ def main(size: Size) -> None:
 
 
 def scrolled(page: Page, found: Any, size: Size) -> None:
-    """Ten rows further with each frame."""
+    """Scroll ten rows with each frame."""
     answer(page, "experiments-search", lambda asked: listed(found, asked, size.experiments))
     page.goto("/det/experiments")
     page.get_by_text(f"{size.experiments:,} found").wait_for()
@@ -91,7 +91,7 @@ def listed(found: Any, asked: dict[str, list[str]], count: int) -> Any:
 
 
 def pointed(page: Page, experiment: int, found: Any, size: Size) -> None:
-    """The pointer jumps over a chart of so many lines."""
+    """The pointer jumps over a chart with so many lines."""
     answer(page, f"experiments/{experiment}/trials", lambda _: of_trials(found, size.lines))
     answer(page, "series", lambda asked: {"series": [line(int(id)) for id in asked["trialIds"]]})
     page.goto(f"/det/experiments/{experiment}/overview")
@@ -106,7 +106,7 @@ def of_trials(found: Any, count: int) -> Any:
 
 
 def line(trial: int) -> dict[str, Any]:
-    """A curve as the gateway tells it, each a little different."""
+    """A curve as the gateway returns it, each a little different."""
     batches = [100 * (at + 1) for at in range(POINTS)]
     last = [2 * math.exp(-at / 20) + trial % 97 / 97 for at in range(POINTS)]
     told = {"trialId": trial, "group": "validation", "name": "loss", "count": POINTS, "nonFinite": 0}
@@ -114,7 +114,7 @@ def line(trial: int) -> dict[str, Any]:
 
 
 def answer(page: Page, path: str, made: Callable[[dict[str, list[str]]], Any]) -> None:
-    """Let questions of the page be answered by what `made` makes of their parameters."""
+    """Answer the page's requests with the result of `made` for their parameters."""
 
     def fulfil(route: Route) -> None:
         asked = parse_qs(urlsplit(route.request.url).query)
@@ -125,7 +125,7 @@ def answer(page: Page, path: str, made: Callable[[dict[str, list[str]]], Any]) -
 
 
 def moved(page: Page, frames: int, act: str) -> tuple[list[float], float]:
-    """What frames took, and how much of a processor the page itself had for each; milliseconds."""
+    """Frame times, and the page's own processor time per frame; milliseconds."""
     about = page.context.new_cdp_session(page)
     about.send("Performance.enable", {"timeDomain": "threadTicks"})
 
@@ -139,7 +139,7 @@ def moved(page: Page, frames: int, act: str) -> tuple[list[float], float]:
 
 
 def tell(what: str, took: list[float], spent: float) -> None:
-    """Print what frames took: of a busy machine only the processor time says something of the page."""
+    """Print frame times; on a busy machine only the processor time says something about the page."""
     row(f"{what}: processor time for a frame", spent, "ms", FRAME)
     row(f"{what}: frame, p50", median(took), "ms")
     row(f"{what}: frame, p95", percentile(took, 0.95), "ms", FRAME)

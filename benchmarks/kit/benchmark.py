@@ -1,4 +1,4 @@
-"""What every benchmark is: a function that prints rows, in its full size or with `--quick` in a tiny one."""
+"""The frame of every benchmark: a function that prints rows, at full size or tiny with `--quick`."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ WEB_UI = Path(__file__).resolve().parents[2] / "services" / "gateway" / "static"
 
 @dataclasses.dataclass(frozen=True)
 class Benchmark(Generic[Size]):
-    """One benchmark: each module of `benchmarks` has one of the name BENCHMARK.
+    """One benchmark: each module of `benchmarks` defines one as BENCHMARK.
 
-    Sizes are frozen dataclasses. `given` names those of their fields that can be given on the command line,
-    in that order. `needs` names what not every machine has: a package, "chromium" or "web UI".
+    Sizes are frozen dataclasses. `given` names the fields that the command line accepts, in that order.
+    `needs` names requirements that not every machine meets: a package, "chromium" or "web UI".
     """
 
     measure: Callable[[Size], None]
@@ -33,9 +33,9 @@ class Benchmark(Generic[Size]):
     needs: tuple[str, ...] = ()
 
     def run(self, words: Sequence[str] | None = None) -> None:
-        """Print the table, in the size that the command line asks for.
+        """Print the table, at the size that the command line asks for.
 
-        Exits with EX_UNAVAILABLE where this machine lacks something that the benchmark needs.
+        Exits with EX_UNAVAILABLE if this machine lacks a requirement.
         """
         size = self.size(words)
         if lacks := self.lacks():
@@ -59,7 +59,7 @@ class Benchmark(Generic[Size]):
         return size
 
     def lacks(self) -> str:
-        """What is needed and not there, and how to get it; empty if everything is there."""
+        """The missing requirement, and how to get it; empty if there is none."""
         return next((why for need in self.needs if (why := _lacks(need))), "")
 
 

@@ -29,7 +29,7 @@ def running_cluster(slots: int) -> Iterator[Home]:
 
 @contextlib.contextmanager
 def user_cluster(slots: int) -> Iterator[Any]:
-    """The same as users meet it: a `LocalCluster` of the tests."""
+    """The same from the users' side: a `LocalCluster` of the tests."""
     from tests.fixtures.local_cluster import LocalCluster
 
     with tempfile.TemporaryDirectory(prefix="steadfast-bench-") as folder:
@@ -41,7 +41,7 @@ def user_cluster(slots: int) -> Iterator[Any]:
 
 
 def broker_url(home: Home) -> tuple[str, str]:
-    """Address and credentials file of a cluster's broker, as its operator."""
+    """Address and operator credentials of a cluster's broker."""
     ports = home.read("ports.json") or {}
     return f"nats://127.0.0.1:{ports['broker']}", str(home.path / "secrets" / "operator.creds")
 

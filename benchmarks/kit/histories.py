@@ -1,4 +1,4 @@
-"""Long histories of the control log, made by the rules themselves: what services fold in their benchmarks."""
+"""Long histories of the control log, made by the rules themselves, for benchmarks of folding."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def config(max_trials: int, max_length: int = 64, concurrent: int = 16) -> dict[
 
 
 class Cluster:
-    """Searcher, scheduler and scripts in one thread, as fast as they go; keeps the log of what happened."""
+    """Searcher, scheduler and scripts in one thread, at full speed; keeps the resulting log."""
 
     def __init__(self, slots: int = 16, worker_id: str = "w", pool: str = "default") -> None:
         """`worker_id` is the one worker, which has that many slots in a pool."""
@@ -140,5 +140,5 @@ class Cluster:
 
 
 def bodies(events: list[Any]) -> list[bytes]:
-    """Events as they lie in the log."""
+    """Events as they are stored in the log."""
     return [codec.encode(e, id=f"e{i}", actor="bench", at=float(i)) for i, e in enumerate(events)]

@@ -16,7 +16,7 @@ from services.kit.log_jetstream import ensure_streams
 
 
 class Broker:
-    """A nats-server as the local cluster runs it, without accounts."""
+    """A nats-server configured as in a local cluster, without accounts."""
 
     def __init__(self, folder: Path) -> None:
         self._ports = broker.free_port(), broker.free_port()
@@ -25,14 +25,14 @@ class Broker:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start, and wait until it takes work."""
+        """Start, and wait until it accepts work."""
         self.process = subprocess.Popen(
             broker.command(self._config), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         broker.wait_until_healthy(self._ports[1])
 
     def stop(self) -> None:
-        """End it at once."""
+        """Kill it."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
@@ -51,7 +51,7 @@ def running_broker() -> Iterator[Broker]:
 
 
 async def make_streams(server: Broker) -> None:
-    """The three streams, for those who find them there."""
+    """The three streams, for programs that expect them."""
     async with connected(server):
         pass
 

@@ -1,4 +1,4 @@
-"""The most that a machine and its S3 server can do: bare sockets, ready requests, nothing checked."""
+"""The limit of a machine and its S3 server: bare sockets, prepared requests, no checks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Piece(NamedTuple):
 
 
 def pieces_of(signed: dict[str, tuple[str, int]], target: Path) -> list[Piece]:
-    """Ranges of objects that are given as name: (URL, bytes)."""
+    """Ranges of the given objects, name: (URL, bytes)."""
     found = []
     for name, (url, size) in signed.items():
         parts = urlsplit(url)
@@ -41,7 +41,7 @@ def pieces_of(signed: dict[str, tuple[str, int]], target: Path) -> list[Piece]:
 
 
 def fetch(address: tuple[str, int], pieces: list[Piece], keeps: bool) -> None:
-    """Fetch all pieces by a few threads; write them, or throw them away."""
+    """Fetch all pieces with a few threads; write or discard them."""
     waiting: queue.SimpleQueue[Piece] = queue.SimpleQueue()
     for piece in pieces:
         waiting.put(piece)

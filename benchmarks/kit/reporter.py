@@ -2,7 +2,7 @@
 
 python -m benchmarks.kit.reporter URL TRIAL REPORTS NAMES
 
-Connects, says so on a line, and begins when it reads one. Says when all is stored.
+Connects, prints a line to say so, starts when it reads a line, and prints another when everything is stored.
 """
 
 from __future__ import annotations

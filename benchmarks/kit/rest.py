@@ -1,4 +1,4 @@
-"""The least of a REST client that benchmarks need."""
+"""A minimal REST client for benchmarks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Rest:
         return answer.json()
 
     def wait(self, id: int, within_s: float = 300, every_s: float = 0.02) -> str:
-        """Wait until an experiment is over, asking every so often; returns its state."""
+        """Wait until an experiment is over, polling every `every_s` seconds; returns its state."""
         deadline = time.monotonic() + within_s
         while time.monotonic() < deadline:
             state = str(self.get(f"experiments/{id}")["experiment"]["state"])

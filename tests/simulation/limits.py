@@ -12,7 +12,7 @@ from services.scheduler import orders
 
 @dataclass(frozen=True)
 class Limits:
-    """Bytes of a message with headers, an event, a command; events and bytes of a round; bytes of briefings."""
+    """Bytes of a message with headers, event, command; events and bytes of a round; bytes of briefings."""
 
     message: int = limits.MESSAGE_BYTES
     event: int = limits.EVENT_BYTES
