@@ -1,4 +1,4 @@
-"""Writes dashboards/steadfast.json out of the rows below: `python deploy/grafana/generate.py`."""
+"""Generates dashboards/steadfast.json from the rows below: `python deploy/grafana/generate.py`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ WIDTH, HEIGHT = 8, 8
 
 
 def quantile(of: str, by: str, q: float = 0.99) -> str:
-    """The time that a share `q` of what a histogram counted stayed below, in the last 5 minutes."""
+    """The `q` quantile of a histogram over the last 5 minutes."""
     return f"histogram_quantile({q}, sum by (le, {by}) (rate({of}_bucket[5m])))"
 
 
 def slowest(of: str, by: str) -> str:
-    """The eight of `by` whose slowest hundredth takes longest."""
+    """The eight values of `by` with the highest 99th percentile."""
     return f"topk(8, {quantile(of, by)})"
 
 
@@ -125,7 +125,7 @@ ROWS: dict[str, list[tuple[str, str, dict[str, str]]]] = {
 
 
 def panel(id: int, title: str, unit: str, queries: dict[str, str], x: int, y: int) -> dict[str, Any]:
-    """One chart over time."""
+    """One time series chart."""
     return {
         "id": id,
         "type": "timeseries",
@@ -145,7 +145,7 @@ def panel(id: int, title: str, unit: str, queries: dict[str, str], x: int, y: in
 
 
 def dashboard() -> dict[str, Any]:
-    """All rows below each other, three charts wide."""
+    """All rows, one below the other, three charts wide."""
     panels: list[dict[str, Any]] = []
     y = 0
     for title, charts in ROWS.items():
@@ -169,7 +169,7 @@ def dashboard() -> dict[str, Any]:
 
 
 def text() -> str:
-    """The file's content."""
+    """The content of the file."""
     return json.dumps(dashboard(), indent=1) + "\n"
 
 

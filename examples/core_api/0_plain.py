@@ -1,4 +1,4 @@
-"""Stage 0: a training script that knows nothing of any platform. The "model" is one number that grows."""
+"""Stage 0: a training script without any platform code. The "model" is one number that grows."""
 
 import time
 

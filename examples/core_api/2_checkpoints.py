@@ -1,4 +1,4 @@
-"""Stage 2: save, and go on from what was saved: after a pause, after a failure, or in another trial."""
+"""Stage 2: save checkpoints, and resume after a pause or a failure, or in another trial."""
 
 import json
 import logging

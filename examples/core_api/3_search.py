@@ -1,4 +1,4 @@
-"""Stage 3: let a search decide how long to train, and with which hyperparameters."""
+"""Stage 3: a search decides how long to train, and with which hyperparameters."""
 
 import json
 import logging
@@ -23,7 +23,7 @@ def main(core_context: det.core.Context, info: det.ClusterInfo, growth: float) -
     if info.latest_checkpoint is not None:
         with core_context.checkpoint.restore_path(info.latest_checkpoint) as path:
             weight, step = load(path)
-    # Lengths are absolute: a trial that is sent on from 4 to 16 trains 12 steps more.
+    # Lengths are absolute: a trial that is extended from 4 to 16 trains 12 more steps.
     for op in core_context.searcher.operations():
         while step < op.length:
             step += 1

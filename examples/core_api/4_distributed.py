@@ -11,7 +11,7 @@ import determined as det
 
 
 def launch(info: det.ClusterInfo) -> int:
-    """Start this script again for each slot of the node; end all of them when one fails."""
+    """Start this script once per slot of the node; end all of them if one fails."""
     slots = len(info.slot_ids)
     workers = []
     for local_rank in range(slots):
@@ -32,7 +32,7 @@ def launch(info: det.ClusterInfo) -> int:
 
 
 def save(core_context: det.core.Context, weight: float, step: int) -> None:
-    # NEW: the chief alone saves and reports.
+    # NEW: only the chief saves and reports.
     if core_context.distributed.rank == 0:
         with core_context.checkpoint.store_path({"steps_completed": step}) as (path, _):
             (path / "state.json").write_text(json.dumps({"weight": weight, "step": step}))
@@ -52,7 +52,7 @@ def main(core_context: det.core.Context, info: det.ClusterInfo, growth: float) -
     for op in core_context.searcher.operations():
         while step < op.length:
             step += 1
-            # NEW: everybody's part, in all processes.
+            # NEW: the sum over all processes.
             weight += sum(core_context.distributed.allgather(growth))
             time.sleep(0.05)
             if chief:

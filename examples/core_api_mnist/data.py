@@ -1,7 +1,7 @@
-"""Handwritten digits in the layout of MNIST: four idx files in a folder, read as tensors.
+"""Handwritten digits in MNIST's layout: four idx files in a folder, read as tensors.
 
-Where a folder has no such files, they are made from the 8x8 images that come with scikit-learn, enlarged to
-28x28; nothing is downloaded. Files of the real MNIST in the same folder are read just as well.
+If the folder has no such files, they are made from the 8x8 images that come with scikit-learn, enlarged to
+28x28; nothing is downloaded. The files of the real MNIST work as well.
 """
 
 import gzip
@@ -14,13 +14,13 @@ import torch
 from torch.utils.data import TensorDataset
 
 IMAGES, LABELS = 2051, 2049
-"""What idx files of either kind begin with."""
+"""Magic numbers at the start of both kinds of idx files."""
 TEST_IMAGES = 297
 MEAN, DEVIATION = 0.1307, 0.3081
 
 
 def load(train: bool, folder: Path = Path("mnist")) -> TensorDataset:
-    """Pairs of an image (1, 28, 28), normalized, and its label; 1,500 to train on and 297 to test."""
+    """Pairs of a normalized image (1, 28, 28) and its label; 1,500 for training and 297 for testing."""
     if not (folder / "train-images-idx3-ubyte.gz").exists():
         make(folder)
     name = "train" if train else "t10k"
@@ -47,7 +47,7 @@ def make(folder: Path) -> None:
 
 
 def write(path: Path, kind: int, values: np.ndarray) -> None:
-    """One idx file, whole or not at all."""
+    """Write one idx file atomically."""
     draft = path.with_suffix(f".{os.getpid()}")
     with gzip.open(draft, "wb") as file:
         file.write(struct.pack(f">{1 + values.ndim}i", kind, *values.shape) + values.tobytes())
@@ -55,7 +55,7 @@ def write(path: Path, kind: int, values: np.ndarray) -> None:
 
 
 def read(path: Path) -> np.ndarray:
-    """The bytes of an idx file in their shape."""
+    """The content of an idx file, in its shape."""
     content = gzip.decompress(path.read_bytes())
     dimensions = content[3]
     shape = struct.unpack_from(f">{dimensions}i", content, 4)

@@ -1,4 +1,4 @@
-"""Step 1: a training script that knows nothing of any platform."""
+"""Step 1: a training script without any platform code."""
 
 import torch
 from torch import nn, optim

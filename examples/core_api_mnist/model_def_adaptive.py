@@ -15,7 +15,7 @@ BATCH_SIZE, SEED = 64, 1
 class Net(nn.Module):
     """Two convolutions and two linear layers: (batch, 1, 28, 28) -> log-probabilities (batch, 10)."""
 
-    # NEW: its size and its dropout are hyperparameters.
+    # NEW: the layer size and the dropout are hyperparameters.
     def __init__(self, hparams):
         super().__init__()
         filters = hparams["n_filters"]
@@ -60,7 +60,7 @@ def test(core_context, model, loader, epoch, steps_completed):
         steps_completed=steps_completed,
         metrics={"test_loss": loss / count, "test_accuracy": right / count, "epoch": epoch},
     )
-    # NEW: the search compares trials by it.
+    # NEW: the search compares trials by this value.
     return loss / count
 
 
@@ -86,14 +86,14 @@ def main(core_context):
     torch.manual_seed(SEED)
     train_loader = DataLoader(data.load(train=True), BATCH_SIZE, shuffle=True)
     test_loader = DataLoader(data.load(train=False), 256)
-    # NEW: the values that were chosen for this trial.
+    # NEW: the values chosen for this trial.
     hparams = info.trial.hparams
     model = Net(hparams)
     optimizer = optim.Adadelta(model.parameters(), lr=hparams["learning_rate"])
     if latest_checkpoint is not None:
         with core_context.checkpoint.restore_path(latest_checkpoint) as path:
             epochs_done = load_state(path, trial_id, model, optimizer)
-    # NEW: train until the length that the search asks for, test, report, ask again. Lengths are absolute.
+    # NEW: train to the length that the search asks for, test, report, ask again. Lengths are absolute.
     for op in core_context.searcher.operations():
         while epochs_done < op.length:
             epochs_done += 1

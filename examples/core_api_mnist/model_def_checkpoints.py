@@ -1,4 +1,4 @@
-"""Step 3: it saves checkpoints, may be paused at any epoch, and goes on where it was."""
+"""Step 3: it saves checkpoints, can be paused after any epoch, and resumes there."""
 
 import torch
 from torch import nn, optim
@@ -77,7 +77,7 @@ def save_state(core_context, trial_id, model, optimizer, epoch, steps_completed)
 
 
 def main(core_context):
-    # NEW: who we are, and whether something was saved before.
+    # NEW: which trial this is, and its latest checkpoint, if any.
     info = det.get_cluster_info()
     assert info is not None, "this script runs as a trial: det e create checkpoints.yaml . -f"
     trial_id, latest_checkpoint, epochs_done = info.trial.trial_id, info.latest_checkpoint, 0
@@ -87,7 +87,7 @@ def main(core_context):
     test_loader = DataLoader(data.load(train=False), 256)
     model = Net()
     optimizer = optim.Adadelta(model.parameters(), lr=LEARNING_RATE)
-    # NEW: go on from there.
+    # NEW: resume from it.
     if latest_checkpoint is not None:
         with core_context.checkpoint.restore_path(latest_checkpoint) as path:
             epochs_done = load_state(path, trial_id, model, optimizer)
@@ -95,7 +95,7 @@ def main(core_context):
         train(core_context, model, train_loader, optimizer, epoch)
         steps_completed = epoch * len(train_loader)
         test(core_context, model, test_loader, epoch, steps_completed)
-        # NEW: save; then leave if the platform wants it, for example after `det e pause`.
+        # NEW: save, then leave if the platform asks for it, for example after `det e pause`.
         save_state(core_context, trial_id, model, optimizer, epoch, steps_completed)
         if core_context.preempt.should_preempt():
             return

@@ -75,7 +75,7 @@ def load_state(path, trial_id, model, optimizer):
 
 
 def save_state(core_context, trial_id, model, optimizer, epoch, steps_completed):
-    # NEW: all processes have the same model.
+    # NEW: all processes start with the same model.
     if core_context.distributed.rank != 0:
         return
     with core_context.checkpoint.store_path({"steps_completed": steps_completed}) as (path, _):
@@ -89,7 +89,7 @@ def main(core_context):
     trial_id, latest_checkpoint, epochs_done = info.trial.trial_id, info.latest_checkpoint, 0
     torch.set_num_threads(1)
     torch.manual_seed(SEED)
-    # NEW: each process trains on another part, in another order in each epoch.
+    # NEW: each process trains on a different part, in a different order in each epoch.
     images = data.load(train=True)
     context = core_context.distributed
     sampler = DistributedSampler(images, num_replicas=context.size, rank=context.rank, seed=SEED)
@@ -119,7 +119,7 @@ def main(core_context):
 
 
 if __name__ == "__main__":
-    # NEW: first torch's group of processes, then the platform's. On GPUs: "nccl", and a device by LOCAL_RANK.
+    # NEW: first torch's process group, then the platform's. On GPUs: "nccl", and a device by LOCAL_RANK.
     distributed.init_process_group("gloo")
     try:
         group = det.core.DistributedContext.from_torch_distributed()

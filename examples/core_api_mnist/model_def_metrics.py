@@ -30,7 +30,7 @@ class Net(nn.Module):
         return functional.log_softmax(self.fc2(x), dim=1)
 
 
-# NEW: train() and test() are given the context to report through.
+# NEW: train() and test() get the context to report through.
 def train(core_context, model, loader, optimizer, epoch):
     model.train()
     for batch, (images, labels) in enumerate(loader):
@@ -40,7 +40,7 @@ def train(core_context, model, loader, optimizer, epoch):
         optimizer.step()
         if batch % 10 == 0:
             print(f"epoch {epoch} batch {batch}: loss {loss.item():.4f}")
-            # NEW: steps are counted over all epochs, so that no step is reported twice.
+            # NEW: steps count over all epochs, so that no step is reported twice.
             core_context.train.report_training_metrics(
                 steps_completed=(epoch - 1) * len(loader) + batch + 1,
                 metrics={"train_loss": loss.item(), "epoch": epoch},
@@ -57,7 +57,7 @@ def test(core_context, model, loader, epoch, steps_completed):
         right += int((scores.argmax(1) == labels).sum())
         count += len(labels)
     print(f"test: loss {loss / count:.4f}, accuracy {right / count:.3f}")
-    # NEW: what was found out by testing.
+    # NEW: report the test results.
     core_context.train.report_validation_metrics(
         steps_completed=steps_completed,
         metrics={"test_loss": loss / count, "test_accuracy": right / count, "epoch": epoch},
@@ -77,6 +77,6 @@ def main(core_context):
 
 
 if __name__ == "__main__":
-    # NEW: the context lives as long as the training.
+    # NEW: the context stays open during the training.
     with det.core.init() as core_context:
         main(core_context)

@@ -1,4 +1,4 @@
-"""The same search, decided by a task of the cluster: `det e create remote.yaml .`"""
+"""The same search, run by a task on the cluster: `det e create remote.yaml .`"""
 
 import logging
 

@@ -1,8 +1,8 @@
-"""A search method of one's own: keep the better half, train it twice as far, and so on.
+"""A custom search method: keep the better half, train it twice as far, and so on.
 
     python search.py        # with a cluster running: `make up`
 
-Stopped and started again, it goes on where it was.
+It can be stopped at any time; started again, it continues where it was.
 """
 
 import json
@@ -17,7 +17,7 @@ TRIALS, FIRST_LENGTH = 8, 4
 
 
 class Halving(searcher.SearchMethod):
-    """Plain successive halving: a round is over when all of its trials have reported."""
+    """Plain successive halving: a round is over when all its trials have reported."""
 
     def __init__(self, seed=7):
         self.random = random.Random(seed)

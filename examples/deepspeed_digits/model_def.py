@@ -17,7 +17,7 @@ TEST_IMAGES = 297
 
 
 def digits(train):
-    """Images (64,) between 0 and 1 with their labels: 1,500 to train on and 297 to test."""
+    """Images (64,) with values from 0 to 1 and their labels: 1,500 for training and 297 for testing."""
     data = load_digits()
     order = np.random.RandomState(0).permutation(len(data.target))
     part = order[TEST_IMAGES:] if train else order[:TEST_IMAGES]
@@ -26,7 +26,7 @@ def digits(train):
 
 
 class DigitsTrial(DeepSpeedTrial):
-    """What is trained, on what, and what counts as good; DeepSpeed and the platform do the rest."""
+    """Model, data and metrics; DeepSpeed and the platform do the rest."""
 
     def __init__(self, context: DeepSpeedTrialContext) -> None:
         self.context = context

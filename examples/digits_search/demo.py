@@ -1,4 +1,4 @@
-"""`make demo`: start a cluster, run the search, show the best trial, all through the `det` command."""
+"""`make demo`: starts a cluster, runs the search, shows the best trial, all through the `det` command."""
 
 import argparse
 import json
@@ -14,7 +14,7 @@ DET = [sys.executable, "-P", "-m", "determined.cli"]
 
 
 def det(*words: str, capture: bool = False) -> str:
-    """Run a `det` command in this folder; ends the program when it fails."""
+    """Run a `det` command in this folder; exits if it fails."""
     print("$ det", *words, flush=True)
     done = subprocess.run(
         [*DET, *words], cwd=HERE, text=True, stdout=subprocess.PIPE if capture else None, check=False

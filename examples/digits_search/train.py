@@ -1,7 +1,7 @@
 """A small convolutional network learns to read digits, as one trial of a hyperparameter search.
 
-The search says how many epochs to train; the trial trains, validates, reports, and asks again. It may
-be stopped after any epoch and goes on from its last checkpoint.
+The search says how many epochs to train; the trial trains, validates, reports, and asks again. It may be
+stopped after any epoch and resumes from its last checkpoint.
 """
 
 import logging
@@ -15,7 +15,7 @@ from torch import nn
 import determined as det
 
 HELD_OUT = 360
-"""Images that are never trained on; 1,437 remain."""
+"""Number of images held out for validation; 1,437 remain."""
 
 
 def load_data() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -55,7 +55,7 @@ class Training:
         self._x, self._y, self._val_x, self._val_y = load_data()
 
     def train_one_epoch(self) -> float:
-        """One pass over the training images, in an order of its own; returns the mean loss."""
+        """One pass over the training images in a new order; returns the mean loss."""
         generator = torch.Generator().manual_seed(self._seed + self.epochs)
         torch.manual_seed(self._seed + self.epochs)
         self.model.train()
@@ -71,7 +71,7 @@ class Training:
 
     @torch.no_grad()
     def validate(self) -> dict[str, float]:
-        """Loss and accuracy on the images that were held out."""
+        """Loss and accuracy on the held-out images."""
         self.model.eval()
         scores = self.model(self._val_x)
         accuracy = (scores.argmax(1) == self._val_y).float().mean().item()
@@ -79,12 +79,12 @@ class Training:
         return {"validation_accuracy": accuracy, "validation_loss": loss}
 
     def save(self, folder: pathlib.Path) -> None:
-        """Write everything that the next run needs."""
+        """Save everything that the next run needs."""
         state = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
         torch.save(state | {"epochs": self.epochs}, folder / "state.pt")
 
     def load(self, folder: pathlib.Path) -> None:
-        """Go on where a checkpoint was written."""
+        """Resume from a checkpoint."""
         state = torch.load(folder / "state.pt", weights_only=True)
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
@@ -98,7 +98,7 @@ def save(core_context: det.core.Context, training: Training) -> None:
 
 
 def run(core_context: det.core.Context, training: Training) -> None:
-    """Train as far as the search asks, again and again, until it asks for no more."""
+    """Train to each length that the search asks for, until it asks for no more."""
     for op in core_context.searcher.operations():
         while training.epochs < op.length:
             loss = training.train_one_epoch()

@@ -2,7 +2,7 @@
 
 import os
 
-# For a run without the configuration, which says the same; TensorFlow and JAX do as well.
+# For runs without the configuration, which sets the same; TensorFlow and JAX work as well.
 os.environ.setdefault("KERAS_BACKEND", "torch")
 
 import keras
@@ -15,7 +15,7 @@ TEST_IMAGES = 297
 
 
 def digits(train):
-    """Images (8, 8, 1) between 0 and 1 with their labels: 1,500 to train on and 297 to test."""
+    """Images (8, 8, 1) with values from 0 to 1 and their labels: 1,500 for training and 297 for testing."""
     data = load_digits()
     order = np.random.RandomState(0).permutation(len(data.target))
     part = order[TEST_IMAGES:] if train else order[:TEST_IMAGES]

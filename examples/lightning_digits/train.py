@@ -1,6 +1,6 @@
-"""A small network learns digits under Lightning's Trainer.
+"""A small network learns digits with Lightning's Trainer.
 
-`python3 train.py` trains it here, `det e create const.yaml . -f` on a cluster.
+Run it here with `python3 train.py`, on a cluster with `det e create const.yaml . -f`.
 """
 
 import logging
@@ -20,7 +20,7 @@ TEST_IMAGES = 297
 
 
 def digits(train):
-    """Images (64,) between 0 and 1 with their labels, from scikit-learn."""
+    """Images (64,) with values from 0 to 1 and their labels, from scikit-learn."""
     found = load_digits()
     order = np.random.RandomState(0).permutation(len(found.target))
     part = order[TEST_IMAGES:] if train else order[:TEST_IMAGES]
@@ -82,7 +82,7 @@ def main(core_context, info):
 
 
 def ranks():
-    """All processes of the trial; None where there is one."""
+    """The processes of the trial; None if there is only one."""
     if not os.environ.get("USE_TORCH_DISTRIBUTED"):
         return None
     torch.distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")

@@ -1,7 +1,7 @@
-"""A linear classifier reads digits, as one member of a population.
+"""A linear classifier learns to read digits, as one member of a population.
 
-A child starts from its parent's checkpoint with hyperparameters of its own. Its lengths count from its
-own start, so a checkpoint says whose it is: only its own trial goes on counting where it was written.
+A child starts from its parent's checkpoint with hyperparameters of its own. Its lengths count from its own
+start, so a checkpoint records its trial: only that trial resumes the epoch count from it.
 """
 
 import logging
@@ -15,7 +15,7 @@ from sklearn.linear_model import SGDClassifier
 import determined as det
 
 HELD_OUT = 600
-"""Images that are never trained on; 1,197 remain."""
+"""Number of images held out for validation; 1,197 remain."""
 
 
 def load_data() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -43,19 +43,19 @@ class Training:
         self.epochs += 1
 
     def validate(self) -> dict[str, float]:
-        """Mean log loss and accuracy on the images that were held out."""
+        """Mean log loss and accuracy on the held-out images."""
         chances = np.clip(self._model.predict_proba(self._val_x), 1e-6, 1.0)
         truth = chances[np.arange(len(self._val_y)), self._val_y]
         accuracy = float((chances.argmax(axis=1) == self._val_y).mean())
         return {"validation_loss": float(-np.log(truth).mean()), "validation_accuracy": accuracy}
 
     def save(self, folder: pathlib.Path, trial_id: int) -> None:
-        """Write what the trial, or a child of it, needs to go on."""
+        """Save what the trial, or a child of it, needs to continue."""
         saved = {"model": self._model, "epochs": self.epochs, "trial_id": trial_id}
         (folder / "state.pkl").write_bytes(pickle.dumps(saved))
 
     def load(self, folder: pathlib.Path, trial_id: int) -> None:
-        """Go on from a checkpoint: the trial's own, or its parent's."""
+        """Resume from a checkpoint: the trial's own, or its parent's."""
         saved = pickle.loads((folder / "state.pkl").read_bytes())
         self._model = saved["model"].set_params(**self._settings)
         self.epochs = saved["epochs"] if saved["trial_id"] == trial_id else 0
@@ -79,7 +79,7 @@ def run(core_context: det.core.Context, training: Training, trial_id: int) -> No
         metrics = training.validate()
         logging.info("after %d epochs: %s", training.epochs, metrics)
         core_context.train.report_validation_metrics(training.epochs, metrics)
-        # Before the report: once all have reported, children start from what is stored.
+        # Before the report: once all have reported, children start from stored checkpoints.
         save(core_context, training, trial_id)
         op.report_completed(metrics["validation_loss"])
 

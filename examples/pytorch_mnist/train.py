@@ -1,4 +1,4 @@
-"""The same trial by a script: `python3 train.py`, `torchrun --nproc-per-node 2 train.py`, or on a cluster."""
+"""The same trial as a script: `python3 train.py`, `torchrun --nproc-per-node 2 train.py`, or on a cluster."""
 
 import contextlib
 import logging
@@ -16,7 +16,7 @@ LOCAL_HPARAMS = {"global_batch_size": 64, "learning_rate": 0.5, "n_filters": 8, 
 
 @contextlib.contextmanager
 def torchrun_ranks():
-    """The ranks that torchrun started on this machine; a cluster knows its own."""
+    """The ranks that torchrun started on this machine; a cluster sets up its own."""
     if "TORCHELASTIC_RUN_ID" not in os.environ or det.get_cluster_info() is not None:
         yield None
         return

@@ -1,4 +1,4 @@
-"""A support vector machine reads digits; one trial fits it once, with the hyperparameters it was given."""
+"""A support vector machine reads digits; one trial fits it once, with its hyperparameters."""
 
 import logging
 
@@ -9,7 +9,7 @@ from sklearn.svm import SVC
 import determined as det
 
 HELD_OUT = 600
-"""Images that are never trained on; 1,197 remain."""
+"""Number of images held out for validation; 1,197 remain."""
 
 
 def load_data() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -21,7 +21,7 @@ def load_data() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 
 
 def error(hparams: dict) -> float:
-    """Share of the validation images that are read wrongly."""
+    """Share of the validation images that are misread."""
     x, y, val_x, val_y = load_data()
     model = SVC(C=hparams["C"], gamma=hparams["gamma"], kernel=hparams["kernel"], degree=hparams["degree"])
     return 1.0 - float(model.fit(x, y).score(val_x, val_y))

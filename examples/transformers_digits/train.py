@@ -1,6 +1,6 @@
-"""A small vision transformer, made from its configuration, learns digits under Hugging Face's Trainer.
+"""A small vision transformer, made from its configuration, learns digits with Hugging Face's Trainer.
 
-`python3 train.py` trains it here, `det e create const.yaml . -f` on a cluster.
+Run it here with `python3 train.py`, on a cluster with `det e create const.yaml . -f`.
 """
 
 import logging
@@ -20,7 +20,7 @@ TEST_IMAGES = 297
 
 
 class Digits(Dataset):
-    """Images (1, 8, 8) between 0 and 1 with their labels, from scikit-learn."""
+    """Images (1, 8, 8) with values from 0 to 1 and their labels, from scikit-learn."""
 
     def __init__(self, train):
         digits = load_digits()
@@ -68,7 +68,7 @@ def arguments(hparams, epochs, seed):
         save_strategy="epoch",
         save_total_limit=1,
         report_to=[],
-        # Several processes find each other on GPUs, or when told that there are none.
+        # Without GPUs, several processes find each other only if the Trainer is told to use the CPU.
         use_cpu=not torch.cuda.is_available(),
         disable_tqdm=True,
         seed=seed,
@@ -97,7 +97,7 @@ def main(core_context, info):
 
 
 def ranks():
-    """All processes of the trial; None where there is one."""
+    """The processes of the trial; None if there is only one."""
     if not os.environ.get("USE_TORCH_DISTRIBUTED"):
         return None
     torch.distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")

@@ -1,4 +1,4 @@
-"""A small network reads digits, one pass over the images per unit of length."""
+"""A small network learns to read digits: one pass over the images per unit of length."""
 
 import pickle
 
