@@ -61,8 +61,7 @@ export function Plot(props: PlotProps) {
   now.current = props;
   const { axis, log, height } = props;
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: uPlot is created once and reads the current props from
-  // `now`
+  // biome-ignore lint/correctness/useExhaustiveDependencies: uPlot is created once and reads the props from `now`
   useEffect(() => {
     const made = new uPlot(
       options(now, box.current!.clientWidth),

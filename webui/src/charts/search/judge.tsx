@@ -38,8 +38,7 @@ export function useValues(trials: Trial[], judge: Judge & { isDefault: boolean }
   const part = { trials: judge.isDefault ? [] : trials.map((one) => one.id), group: judge.group, x: "batches", width: 1 };
   const around = judge.batches === null ? {} : { from: judge.batches - judge.margin, to: judge.batches + judge.margin };
   const found = useSeries({ ...part, ...around }, judge.name, topics);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `judge` is a new object with every render, its values are
-  // not
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `judge` is a new object on every render
   return useMemo(
     () =>
       judge.isDefault

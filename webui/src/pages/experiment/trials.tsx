@@ -44,8 +44,7 @@ export function TrialTable({ one, trials, ...choosing }: { one: Experiment; tria
   const { chosen } = useChosen(`experiment.${one.id}`, ranked);
   const names = useMemo(() => hyperparametersOf(trials), [trials]);
   const key = JSON.stringify(names);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `one` is a new object with every event, but the columns
-  // depend on these fields alone
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the columns depend on these fields of `one` alone
   const columns = useMemo(() => columnsOf({ one, names, decided, chosen }), [one.id, one.searcherMetric, key, decided, chosen]);
   const sorts = useMemo((): Sort[] => (sorted ? [[sorted, direction === "desc"]] : []), [sorted, direction]);
   const rows = useMemo(() => ordered(trials, columns, sorts), [trials, columns, sorts]);

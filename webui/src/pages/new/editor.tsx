@@ -98,8 +98,7 @@ export function Editor({ text, onChange, fields, wrong }: Props) {
             style={{ top: row * LINE_PX + PAD_PX, left: `calc(${Math.max(0, column - (at! - found.from))}ch + ${PAD_PX}px)` }}
           >
             {shown.map((one, number) => (
-              // biome-ignore lint/a11y/useFocusableInteractive: the field keeps the focus and refers to the active
-              // option
+              // biome-ignore lint/a11y/useFocusableInteractive: the field keeps the focus and names the option
               <div
                 key={one.label}
                 id={`${id}-${number}`}

@@ -139,8 +139,7 @@ export function Lists({ jobs, pools, several }: { jobs: Job[]; pools: Pool[]; se
         more={ordered ? "in starting order; drag to reorder" : "in order of submission"}
       >
         {waiting.length ? (
-          // biome-ignore lint/a11y/noStaticElementInteractions: the grips inside are the buttons; this is their drop
-          // area
+          // biome-ignore lint/a11y/noStaticElementInteractions: the buttons are the grips inside
           <div onDragOver={moving.over} onDrop={moving.drop}>
             <Table
               name="Waiting jobs"

@@ -193,8 +193,7 @@ export function LineList({ reading, cause, fold, collapse, stamps, wrap, ranked,
 function Fold({ row, cause }: { row: Row & { kind: "fold" }; cause: Cause }) {
   const ranks = new Set(row.lines.map((line) => line.rankId)).size;
   return (
-    // biome-ignore lint/a11y/useFocusableInteractive: the list has the focus; moving to this row with the arrow keys
-    // opens it
+    // biome-ignore lint/a11y/useFocusableInteractive: the list has the focus; arrow keys open this row
     <div className="fold-row" role="option" aria-selected={false} data-fold={row.lines[0]!.id}>
       <ChevronRight className="s" />
       {row.lines.length.toLocaleString("en")} lines of {ranks === 1 ? `rank ${row.lines[0]!.rankId}` : `${ranks} ranks`} that follow from{" "}
