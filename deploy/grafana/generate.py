@@ -22,12 +22,12 @@ def slowest(of: str, by: str) -> str:
 
 
 ROWS: dict[str, list[tuple[str, str, dict[str, str]]]] = {
-    "Is it well": [
-        ("Programs that answer", "short", {"sum(up)": "up", "sum(steadfast_ready)": "services ready"}),
-        ("Replicas that decide", "short", {"sum by (owner) (steadfast_leads)": "{{owner}}"}),
-        ("Behind the log", "short", {"max by (owner, stream) (steadfast_log_lag)": "{{owner}} {{stream}}"}),
+    "Health": [
+        ("Processes up and services ready", "short", {"sum(up)": "up", "sum(steadfast_ready)": "services ready"}),
+        ("Leaders by service", "short", {"sum by (owner) (steadfast_leads)": "{{owner}}"}),
+        ("Log lag", "short", {"max by (owner, stream) (steadfast_log_lag)": "{{owner}} {{stream}}"}),
         (
-            "Oldest that is not folded, or not saved",
+            "Age of the oldest event not folded or not saved",
             "s",
             {
                 "max by (owner, stream) (steadfast_log_lag_seconds)": "{{owner}} {{stream}}",
@@ -35,7 +35,7 @@ ROWS: dict[str, list[tuple[str, str, dict[str, str]]]] = {
             },
         ),
         (
-            "Seconds that loops stood still",
+            "Event loop stalls",
             "s",
             {"sum by (owner) (increase(steadfast_loop_blocked_seconds_sum[5m]))": "{{owner}}"},
         ),
@@ -58,7 +58,7 @@ ROWS: dict[str, list[tuple[str, str, dict[str, str]]]] = {
             },
         ),
     ],
-    "What runs": [
+    "Workload": [
         ("Slots", "short", {"sum by (pool, state) (steadfast_slots)": "{{pool}} {{state}}"}),
         (
             "Queue",
@@ -74,17 +74,17 @@ ROWS: dict[str, list[tuple[str, str, dict[str, str]]]] = {
         ("Last heartbeat", "s", {"max by (worker) (steadfast_heartbeat_age_seconds)": "{{worker}}"}),
         ("Runs by worker", "short", {"steadfast_worker_runs": "{{instance}}"}),
     ],
-    "What comes in": [
+    "Ingest": [
         ("Reports", "cps", {"sum by (group) (rate(steadfast_reports_total[1m]))": "{{group}}"}),
         ("Points", "cps", {"sum by (group) (rate(steadfast_points_total[1m]))": "{{group}}"}),
         ("Log lines", "cps", {"sum(rate(steadfast_log_lines_total[1m]))": "lines"}),
         (
-            "People and scripts",
+            "Live pages and open requests",
             "short",
             {"sum(steadfast_live_readers)": "live pages", "sum(steadfast_requests_open)": "requests open"},
         ),
     ],
-    "How services live": [
+    "Services": [
         (
             "Events folded",
             "cps",
@@ -98,14 +98,14 @@ ROWS: dict[str, list[tuple[str, str, dict[str, str]]]] = {
         ("Events decided", "cps", {"sum by (owner) (rate(steadfast_events_decided_total[1m]))": "{{owner}}"}),
         ("Append to the log, p99", "s", {quantile("steadfast_append_seconds", "owner"): "{{owner}}"}),
         ("Commit to the database, p99", "s", {quantile("steadfast_commit_seconds", "owner"): "{{owner}}"}),
-        ("Folded and not saved", "short", {"max by (owner) (steadfast_unsaved_events)": "{{owner}}"}),
+        ("Events folded but not saved", "short", {"max by (owner) (steadfast_unsaved_events)": "{{owner}}"}),
         (
             "Commands and queries, p99",
             "s",
             {slowest("steadfast_answer_seconds", "owner, name"): "{{owner}} {{name}}"},
         ),
         (
-            "Beaten by another replica, or of a newer version",
+            "Rejected appends and newer-version events",
             "short",
             {
                 "sum by (owner) (increase(steadfast_fence_lost_total[5m]))": "{{owner}} beaten",
@@ -113,7 +113,7 @@ ROWS: dict[str, list[tuple[str, str, dict[str, str]]]] = {
             },
         ),
     ],
-    "What it takes": [
+    "Resources": [
         ("Streams", "bytes", {"max by (stream) (steadfast_stream_bytes)": "{{stream}}"}),
         ("Messages in streams", "short", {"max by (stream) (steadfast_stream_messages)": "{{stream}}"}),
         ("Databases", "bytes", {"max by (owner) (steadfast_database_bytes)": "{{owner}}"}),
