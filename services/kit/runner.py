@@ -1,4 +1,4 @@
-"""The fold-react-append loop that drives every service (ARCHITECTURE.md, "How a service lives").
+"""The fold-react-append loop that drives every service (ARCHITECTURE.md, "How a service works").
 
 A decision takes effect only once it has been read back from the log. The state at a position is therefore a
 pure fold of the log up to that position, and a restart needs no special path: fold to the end, then react.
