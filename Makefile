@@ -16,7 +16,7 @@ SEEDS ?= 2000
 # Tests are begun with the files that take longest; the times are kept in build/tests and compared with recorded ones.
 TIER = $(BIN)/python -m pytest -q --junitxml build/tests/$@.xml --tier $@
 # A process of the tests that ends takes its test along; it would be tried again and again.
-LIVE := -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+LIVE := --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 .PHONY: menu setup types demo up down fast test compose-test full durations check bench soak docs site clean
 .DEFAULT_GOAL := menu
@@ -81,13 +81,13 @@ fast: $(VENV)/.examples ## run the tests that start no servers
 	@$(TIER) -n 2 --dist loadfile --no-loadscope-reorder -m "not live and not full" --ignore tests/live --ignore tests/full
 
 test: setup $(VENV)/.browser ## run what every change must pass: the fast tests, and those with real servers
-	@$(TIER) $(LIVE) -m "not full" --ignore tests/full
+	@$(TIER) -n 4 $(LIVE) -m "not full" --ignore tests/full
 
 compose-test: setup $(VENV)/.browser ## build the images and run the compose stack, and tasks in containers, in a real Docker
 	@$(BIN)/python -m pytest -q -s tests/full/test_compose_real.py tests/full/test_containers.py
 
 full: test $(VENV)/.deepspeed ## run what takes long, too: before a release
-	@$(TIER) $(LIVE) -m full -o faulthandler_timeout=8000
+	@$(TIER) -n 3 $(LIVE) -m full -o faulthandler_timeout=8000
 
 durations: setup $(VENV)/.browser ## record how long the tests of each tier take, on an idle machine
 	@$(MAKE) fast test full TIER='$(BIN)/python -m pytest -q --record-durations --tier $$@'

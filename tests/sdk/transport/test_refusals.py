@@ -255,7 +255,7 @@ def test_what_the_credentials_do_not_allow_is_refused(script, connected, monkeyp
     transport.report(report(1))
     with pytest.raises(RuntimeError, match=r"credentials of this run do not allow publishing to reports\.7"):
         transport.flush()
-    with pytest.raises(RuntimeError, match="the completion of operation 1 is refused"):
+    with pytest.raises(RuntimeError, match="the completion of operation 1 is permanently refused"):
         transport.complete(1, 10, 0.5)
 
 
