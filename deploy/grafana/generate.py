@@ -23,7 +23,11 @@ def slowest(of: str, by: str) -> str:
 
 ROWS: dict[str, list[tuple[str, str, dict[str, str]]]] = {
     "Health": [
-        ("Processes up and services ready", "short", {"sum(up)": "up", "sum(steadfast_ready)": "services ready"}),
+        (
+            "Processes and ready services",
+            "short",
+            {"sum(up)": "up", "sum(steadfast_ready)": "services ready"},
+        ),
         ("Leaders by service", "short", {"sum by (owner) (steadfast_leads)": "{{owner}}"}),
         ("Log lag", "short", {"max by (owner, stream) (steadfast_log_lag)": "{{owner}} {{stream}}"}),
         (
