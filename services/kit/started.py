@@ -55,6 +55,11 @@ def running(folder: Path) -> int:
     return started.pid if same else _holder(folder)
 
 
+def has_locked(folder: Path) -> bool:
+    """Whether a process has taken the lock of a folder at any time."""
+    return (folder / HOME / LOCK).exists()
+
+
 def left_by(folder: Path) -> list[int]:
     """Return the processes started for something in a folder: a killed worker leaves scripts behind."""
     return [

@@ -87,6 +87,42 @@ def test_a_worker_of_which_nothing_was_noted_is_found_by_its_lock(make, tmp_path
     assert look(engine)["gpu-1"].phase == "running"
 
 
+def test_a_worker_that_was_never_recorded_is_cleared_away_once_it_has_ended(make, tmp_path):
+    """Its provisioner was killed between starting and recording it."""
+    engine = make()
+    asyncio.run(engine.start("gpu-1"))
+    pid = started.running(tmp_path / "gpu-1")
+    (tmp_path / "gpu-1" / started.FILE).unlink()
+    assert (look(engine)["gpu-1"].phase, look(engine)["gpu-1"].handle) == ("running", str(pid))
+    os.kill(pid, signal.SIGKILL)
+    one = until(engine, "over")
+    assert one.detail.startswith("it has ended: ")
+    asyncio.run(engine.forget(one))
+    assert not (tmp_path / "gpu-1").exists()
+
+
+def test_a_recorded_lock_whose_holder_is_gone_is_over_though_its_scripts_run(make, tmp_path):
+    engine = make(LEAVES_A_CHILD)
+    asyncio.run(engine.start("gpu-1"))
+    wait_for(lambda: len(started.left_by(tmp_path)) == 2, 20, "the worker's child")
+    pid = started.running(tmp_path / "gpu-1")
+    (tmp_path / "gpu-1" / "home").mkdir(exist_ok=True)
+    (tmp_path / "gpu-1" / "home" / started.LOCK).write_text(str(pid))
+    (tmp_path / "gpu-1" / started.FILE).unlink()
+    os.kill(pid, signal.SIGKILL)
+    one = until(engine, "over")
+    assert started.left_by(tmp_path)
+    asyncio.run(engine.forget(one))
+    wait_for(lambda: not started.left_by(tmp_path), 20, "all of it to be gone")
+
+
+def test_a_folder_in_which_nothing_was_started_is_cleared_away(make, tmp_path):
+    engine = make()
+    (tmp_path / "gpu-1").mkdir()
+    asyncio.run(engine.forget(until(engine, "over")))
+    assert look(engine) == {}
+
+
 def test_another_process_of_the_same_number_is_not_the_worker(make, tmp_path):
     engine = make()
     asyncio.run(engine.start("gpu-1"))

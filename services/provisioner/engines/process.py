@@ -68,17 +68,17 @@ class ProcessEngine:
         self._children = [child for child in self._children if child.poll() is None]
         if not self._home.exists():
             return []
-        found = (self._seen(folder) for folder in sorted(self._home.iterdir()))
-        return [one for one in found if one is not None]
+        return [self._seen(folder) for folder in sorted(self._home.iterdir()) if folder.is_dir()]
 
-    def _seen(self, folder: Path) -> Seen | None:
+    def _seen(self, folder: Path) -> Seen:
         pid, noted = started.running(folder), started.noted(folder)
-        if not pid and not noted:
-            return None
-        ended = f"process {noted} has ended: {_last_line(folder / LOG)}"
+        if not pid and not noted and not started.has_locked(folder):
+            # The provisioner was killed before it recorded the process, which may be about to take its lock.
+            pid = next(iter(started.left_by(folder)), 0)
+        ended = f"{f'process {noted}' if noted else 'it'} has ended: {_last_line(folder / LOG)}"
         return Seen(
             worker_id=folder.name,
-            handle=str(pid or noted),
+            handle=str(pid or noted or ""),
             phase="running" if pid else "over",
             detail=f"process {pid}" if pid else ended,
         )
