@@ -21,7 +21,6 @@ from services.people import places, users
 Period = Literal["DAILY", "MONTHLY"]
 KINDS = {"TRIAL": "training", "CHECKPOINT_GC": "gc"}
 """What 0.25 calls a kind of run; others by their own name in small letters."""
-EPOCH = date(1970, 1, 1)
 BATCH = 1000
 """Number of runs processed before yielding to other requests."""
 SUMS = ("total", "username", "experiment_label", "resource_pool", "agent_label")
@@ -76,7 +75,7 @@ async def held(
 
 
 class Owner(NamedTuple):
-    """Whose a run is, as records say now."""
+    """Who a run belongs to, according to the current records."""
 
     username: str
     user_id: int
@@ -188,7 +187,7 @@ class Sums:
         self.by: dict[str, dict[str, float]] = {name: defaultdict(float) for name in SUMS}
 
     def add(self, of: Owner, pool: str, used: float) -> None:
-        """Slot seconds of somebody; they count in full for each label."""
+        """Add slot seconds. They count in full for each label."""
         self.by["total"]["total"] += used
         self.by["username"][of.username] += used
         self.by["resource_pool"][pool] += used
@@ -199,14 +198,13 @@ class Sums:
 async def summed(
     state: State, used: Mapping[Use, float], period: Period, seen: Callable[[int], bool]
 ) -> dict[date, Sums]:
-    """Slot seconds by the first day of each period that has any; `seen` judges experiments by number."""
+    """Slot seconds by the first day of each period that has any. `seen` tells visible experiments."""
     sums: dict[date, Sums] = {}
     for number, (one, seconds) in enumerate(sorted(used.items()), 1):
         if number % BATCH == 0:
             await asyncio.sleep(0)
         if seen(one.experiment_id):
-            day = EPOCH + timedelta(days=one.day)
-            first = day if period == "DAILY" else day.replace(day=1)
+            first = one.date if period == "DAILY" else one.date.replace(day=1)
             owner = _owner(state, one.experiment_id, one.task_id)
             sums.setdefault(first, Sums()).add(owner, one.pool, seconds)
     return sums

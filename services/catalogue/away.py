@@ -26,9 +26,9 @@ class Away:
             await self._runner.pager.fetch(keys)
 
     async def trials(self, ids: Iterable[int]) -> State:
-        """Some trials, each with its runs and the checkpoint of its best validation, in a state of their own.
+        """Return a separate state with some trials, their runs and the checkpoints of their best validations.
 
-        Of experiments that are away no more than these is read, and none of it stays in the memory.
+        Nothing else of experiments that are paged out is read, and none of it stays in memory.
         """
         trials = await self._look("trials", ids)
         best = {id: one.best.steps for id, one in trials.items() if one.best is not None}
@@ -38,7 +38,7 @@ class Away:
             await self._look("checkpoints", saved),
             await self._look("allocations", runs),
         )
-        # One whose experiment was deleted meanwhile is not there any more.
+        # The experiment may have been deleted meanwhile.
         experiments = self._runner.state.experiments
         trials = {id: one for id, one in trials.items() if one.experiment_id in experiments}
         return State(

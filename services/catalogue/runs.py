@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from datetime import date, timedelta
 from typing import Any, NamedTuple
 
 import msgspec
@@ -26,13 +27,14 @@ RUNS = sa.Table(
     sa.Column("body", sa.LargeBinary, nullable=False),
 )
 DAY_S = 24 * 60 * 60
+EPOCH = date(1970, 1, 1)
 AT_ONCE = 1000
-"""Rows that are in the memory at a time."""
+"""Number of rows in memory at a time."""
 _run: msgspec.json.Decoder[Allocation] = msgspec.json.Decoder(Allocation)
 
 
 class _Used(msgspec.Struct, frozen=True, gc=False):
-    """Of a run, what sums are made of: there may be a million in one sum."""
+    """The fields of a run that are needed for sums. One sum may read a million runs."""
 
     task_id: str
     experiment_id: int
@@ -47,14 +49,19 @@ _used: msgspec.json.Decoder[_Used] = msgspec.json.Decoder(_Used)
 
 
 class Use(NamedTuple):
-    """Whose use of slots on one day: an experiment's, or a task's of somebody's own, in one pool."""
+    """What used slots of one pool on one day: an experiment, or a task that belongs to none."""
 
     day: int
-    """Counted from 1970-01-01, UTC."""
+    """Number of days since 1970-01-01, UTC."""
     experiment_id: int
     task_id: str
-    """Empty for one of an experiment."""
+    """Empty for a task of an experiment."""
     pool: str
+
+    @property
+    def date(self) -> date:
+        """The day as a date."""
+        return EPOCH + timedelta(days=self.day)
 
 
 def write(connection: sa.Connection, records: Mapping[Key, Any]) -> None:
@@ -85,9 +92,9 @@ def held(connection: sa.Connection, after: float, before: float = STILL) -> list
 
 
 def used(connection: sa.Connection, after: float, before: float, now: float) -> dict[Use, float]:
-    """Slot seconds of all runs between two times, by day and whose they are.
+    """Slot seconds of all runs between two times, in seconds since the epoch.
 
-    However many runs there are, no more than the sums is kept of them.
+    Only the sums are kept in memory, however many runs there are.
     """
     sums: dict[Use, float] = defaultdict(float)
     rows: Iterable[bytes] = connection.scalars(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from services.catalogue.api_values import instant, maybe_instant
@@ -13,7 +12,6 @@ from services.catalogue.runs import Use
 from services.people import users
 
 HOUR_S = 3600.0
-DAY_S = 24 * HOUR_S
 NOBODY = "(none)"
 HIDDEN = "in another workspace"
 BEFORE_GOING_S = 1.0
@@ -67,7 +65,7 @@ def by_day(state: State, used: Mapping[Use, float]) -> list[dict[str, Any]]:
     found: dict[tuple[str, str, str], float] = defaultdict(float)
     for one, seconds in used.items():
         user, labels = _owner(state, one)
-        day = datetime.fromtimestamp(one.day * DAY_S, UTC).date().isoformat()
+        day = one.date.isoformat()
         for label in labels:
             found[day, user, label] += seconds / HOUR_S / len(labels)
     return [

@@ -21,7 +21,7 @@ start. A broker restarted with less free space than a third of its data would re
 appearing healthy."""
 
 MOST_PROCESSORS = 4
-"""So many a broker takes that shares its host: one takes some hundred thousand messages a second."""
+"""Most processors for a broker that shares its host. One handles some 100,000 messages a second."""
 
 
 def free_port() -> int:
@@ -142,10 +142,10 @@ def write_config(
 
 
 def environment(given: Mapping[str, str], processors: int) -> dict[str, str]:
-    """The variables of a broker that shares a host of so many processors with all that it serves.
+    """Return the environment of a broker on a host that it shares with its clients.
 
-    Left to itself it runs on all of them at once, and spends more on waking its own threads than on messages,
-    of which few come at a time. What is given stands.
+    By default nats-server uses all processors, and with few messages at a time it then spends more time on
+    waking its threads than on messages. Variables that are already in `given` are kept.
 
     Example:
         ```python

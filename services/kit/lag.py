@@ -68,7 +68,7 @@ class Behind:
             self._known.append(_Known(now, self._waited_lately(now), total))
 
     def _waited_lately(self, now: float) -> float:
-        # To ask the kernel takes longer than all else here, and messages come one by one.
+        # Asking the kernel for every message would take longer than everything else here.
         waited, at = self._last_waited
         if not at or now - at >= GRAIN_S:
             waited = self._waited()

@@ -39,7 +39,7 @@ class Patient:
 
 
 class Printing:
-    """What is printed, and how. Loggers keep the processors they were made with, so these look here."""
+    """The current log level and format. Loggers keep their processors, so these read it on every line."""
 
     def __init__(self) -> None:
         self.level = "INFO"
@@ -48,12 +48,12 @@ class Printing:
         self._renderer: structlog.typing.Processor = structlog.dev.ConsoleRenderer(colors=False)
 
     def begin(self, form: str, level: str) -> None:
-        """As the settings of this process say."""
+        """Use the settings of this process."""
         self._renderer = structlog.processors.JSONRenderer() if form == "json" else self._console(False)
         self._set_level(level)
 
     def heed(self, event: LoggingSet) -> None:
-        """As an administrator has said since."""
+        """Apply a change made by an administrator."""
         if event.part == "level":
             # A later version may know levels that this one does not.
             if event.value in logging.getLevelNamesMapping():
@@ -72,18 +72,18 @@ class Printing:
         return structlog.dev.ConsoleRenderer(colors=color)
 
     def drop(self, logger: Any, method: str, line: Any) -> Any:
-        """Have what is below the level not printed."""
+        """Processor: drop lines below the current level."""
         if structlog.processors.NAME_TO_LEVEL.get(method, logging.CRITICAL) < self._least:
             raise structlog.DropEvent
         return line
 
     def render(self, logger: Any, method: str, line: Any) -> str | bytes | Mapping[str, Any]:
-        """A line as it is printed."""
+        """Processor: format a line."""
         return cast("str", self._renderer(logger, method, line))
 
 
 NOW = Printing()
-"""How this process prints its log."""
+"""The settings of this process."""
 
 
 def configure(form: str, level: str, **bound: object) -> None:
@@ -106,7 +106,7 @@ def configure(form: str, level: str, **bound: object) -> None:
 
 
 async def look_back(journal: Log) -> None:
-    """Heed what was stated before this process started, and is not folded once more."""
+    """Apply the newest changes made before this process started, which its snapshot does not repeat."""
     for part in ("level", "color"):
         stored = await journal.last(subjects.control("gateway.logging.set", part))
         event = read_event(stored).event if stored is not None else None

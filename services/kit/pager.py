@@ -27,9 +27,9 @@ LATELY = 100
 """Number of portions for which a root stays after it changed, however little room there is: it may change
 again."""
 AT_ONCE = 1_000
-"""Records that are let go of after one folded portion; of the last root all."""
+"""Number of records evicted after one folded portion. The last root is always evicted whole."""
 REMEMBERED = 20_000
-"""Roots without a record, and records of unknown roots that are not there, which nobody looks for again."""
+"""Number of roots and records known not to be in the database, so that they are not looked up again."""
 
 
 class Pager(Generic[S]):
@@ -58,15 +58,15 @@ class Pager(Generic[S]):
         self._moved: dict[str, int] = {}
         """Roots that may be at rest, with the portion in which each last changed, oldest first."""
         self._dropped = 0
-        """The portion in which a record went of which nobody knows any more what it belonged to."""
+        """The last portion that deleted a record whose root is no longer known."""
         self._empty = Lately[str](REMEMBERED)
-        """Roots that were looked for, and have no record: none was put since, or they would be loaded."""
+        """Roots that were looked up and have no records. Folding one of their records removes them."""
         self._absent = Lately[Key](REMEMBERED)
-        """Records of unknown roots that were looked for, and are not there; none was put since."""
+        """Records of unknown roots that were looked up and do not exist. Folding one removes it."""
         self.brought, self.left = 0, 0
-        """How many roots have come from the database, and how many have gone."""
+        """Number of roots loaded from the database, and of roots evicted."""
         self._begun = 0
-        """How often a state was loaded."""
+        """How often a whole state was loaded."""
 
     def begin(self, state: S, positions: Mapping[str, int]) -> None:
         """Take charge of a freshly loaded state.
@@ -150,10 +150,10 @@ class Pager(Generic[S]):
         return found | {key: one for key, one in here.items() if one is not None}
 
     def _note_absent(self, keys: Iterable[Key]) -> None:
-        """Remember what is not loaded of this, and was not found just now, until a portion puts it.
+        """Remember which of these records do not exist, until folding creates them.
 
-        That is so for as long as this fold puts nothing of it: what another replica has saved since belongs
-        to a position that this one has not come to, and what this one lets go of was loaded before.
+        Only this fold can create them: anything another replica has saved since belongs to a position that
+        this one has not reached, and everything this one evicts was loaded before.
         """
         for key in keys:
             if self._is_missing(key):
@@ -161,7 +161,7 @@ class Pager(Generic[S]):
                 if root is None:
                     self._absent.note(key)
                 else:
-                    # A root comes whole: there is no other record of it either.
+                    # Roots are loaded whole, so no other record of this root exists either.
                     self._empty.note(root)
 
     def let_go(self, touched: dict[Key, str], parked: Collection[Key]) -> None:
@@ -274,20 +274,20 @@ class Pager(Generic[S]):
 
 
 class Lately(Generic[T]):
-    """The things that were noted last, so many of them."""
+    """A set that keeps only its newest entries."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._noted: dict[T, None] = {}
 
     def note(self, one: T) -> None:
-        """Remember it; where that is one too many, what was noted first is forgotten."""
+        """Add an entry. If there are too many, the oldest is dropped."""
         self._noted[one] = None
         if len(self._noted) > self._most:
             del self._noted[next(iter(self._noted))]
 
     def forget(self, one: T) -> None:
-        """Take it out, where it is in."""
+        """Remove an entry, if present."""
         self._noted.pop(one, None)
 
     def __contains__(self, one: object) -> bool:

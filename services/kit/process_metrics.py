@@ -42,7 +42,7 @@ class Measures:
         self._position = self._gauge("log_position", "Position folded up to", "stream")
         self._fold_s = self.histogram("fold_seconds", "Time to fold one batch of events", "stream")
         self._of_stream = cache(self._with_stream)
-        """Looking its numbers up by their labels takes longer than to fold an event."""
+        """Cached, because looking up metrics by label takes longer than folding an event."""
         self._decided = self.counter("events_decided", "Events decided and stored")
         self._append_s = self.histogram("append_seconds", "Time to store a decision in the log")
         self._commit_s = self.histogram("commit_seconds", "Time of one transaction of the read model")

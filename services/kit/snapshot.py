@@ -131,7 +131,7 @@ class Snapshot:
         return found
 
     def alone(self, connection: sa.Connection, keys: Iterable[Key]) -> Pages:
-        """Some records as they lie here, without what else belongs to their roots."""
+        """Load only these records, without the others under their roots."""
         found = Pages(self.positions(connection), self._dropped(connection))
         c = SNAPSHOTS.c
         for kind, some in groupby(sorted(keys, key=_by_kind), key=_by_kind):

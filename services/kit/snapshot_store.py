@@ -28,9 +28,9 @@ from services.kit.rules import Key, every_key
 from services.kit.snapshot import Pages, Snapshot
 
 SAVE_EVERY_S = 1.0
-"""How long changes may wait to be saved together, when nobody asks for them and they are few."""
+"""How long changes may wait to be saved together, unless a reader asks for them or there are many."""
 FOLLOW_EVERY_S = 0.1
-"""For so long a replica that does not write rests after it has looked how far the one is that does."""
+"""How long a replica that does not write waits between checks of what the writing one has saved."""
 LONGEST_PAUSE_S = 5.0
 FAILED_PAUSE_S = 1.0
 """Pause in seconds before saving is retried after a database failure."""
@@ -233,7 +233,7 @@ class DatabaseSaver:
         return self._judged(self._database.read_now(lambda c: self._snapshot.pages(c, keys, roots, known)))
 
     async def ask(self, question: Callable[[Snapshot, sa.Connection], Pages]) -> Pages:
-        """Ask for records in a thread; waits until the database does as it is asked."""
+        """Ask for records in a thread, retrying until the database answers."""
         while True:
             try:
                 return self._judged(await self._database.read(lambda c: question(self._snapshot, c)))

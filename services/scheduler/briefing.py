@@ -20,9 +20,9 @@ from services.kit.records import read_event
 from services.scheduler.domain import Allocation, State
 
 EXPERIMENTS = 8
-"""So many experiments are remembered, whose configurations may be large."""
+"""Number of experiments kept in memory. Their configurations may be large."""
 LATELY = 200
-"""So many trials are remembered, and so many runs."""
+"""Number of trials, and of runs, kept in memory."""
 SAID_ONCE = (ExperimentCreated, TrialCreated)
 
 
@@ -31,7 +31,7 @@ class NotToBeFound(Exception):
 
 
 class Facts:
-    """What the log says of experiments, trials and runs. What was folded lately is not read again for it."""
+    """Facts about experiments, trials and runs. Recently folded ones are not read again from the log."""
 
     def __init__(self, journal: Log) -> None:
         self._journal = journal
@@ -40,13 +40,13 @@ class Facts:
         }
 
     def folded(self, events: Iterable[Recorded]) -> None:
-        """Hear what was folded, in the order of the log."""
+        """Remember folded events. They must come in log order."""
         for one in events:
             if type(one.event) in self._lately:
                 self._note(one.event)
 
     async def last(self, kind: type[Any], key: object) -> Any:
-        """The newest event of a kind; raises `NotToBeFound`."""
+        """Return the newest event of a kind. Raises `NotToBeFound`."""
         subject = subjects.control(codec.name_of(kind), key)
         lately: Mapping[str, Any] = self._lately.get(kind, {})
         if subject in lately:
@@ -58,7 +58,7 @@ class Facts:
         return event
 
     async def stored(self, subject: str) -> Stored:
-        """The newest message on a subject; raises `NotToBeFound`."""
+        """Return the newest message on a subject. Raises `NotToBeFound`."""
         stored = await self._journal.last(subject)
         if stored is None:
             raise NotToBeFound(f"the log has nothing on {subject}")

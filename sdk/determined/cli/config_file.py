@@ -1,4 +1,4 @@
-"""The configuration files that commands take."""
+"""Reads configuration files named on the command line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Config = dict[str, Any]
 
 
 def read_text(path: Path) -> str:
-    """What is in a file; raises `CannotOpen`."""
+    """Return the text of a file. Raises `CannotOpen`."""
     try:
         return yamlfile.read(path)
     except OSError as error:
@@ -20,9 +20,9 @@ def read_text(path: Path) -> str:
 
 
 def read_config(path: Path, what: str = "configuration") -> tuple[str, Config]:
-    """A file as it was written, and what is in it.
+    """Return the text of a YAML file and the map it contains; `what` names it in errors.
 
-    Raises `CannotOpen`, or `Failure` with line and column for what is no map; `what` is what it should be.
+    Raises `CannotOpen`, or `Failure` with line and column if it is not a map of fields.
     """
     text = read_text(path)
     try:

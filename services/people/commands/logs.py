@@ -1,4 +1,4 @@
-"""How the services print their own logs."""
+"""Changes how services print their own logs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from services.people.domain.state import People
 
 
 def set_logging(state: People, command: SetLogging, call: Call) -> Ruling:
-    """State what was asked for; raises `Refused` for a level that is none, or where nothing was asked for."""
+    """Set the level, the color, or both. Raises `Refused` for an unknown level or an empty command."""
     reason = f"asked for by {command.user}"
     stated: list[Any] = []
     if command.level is not None:

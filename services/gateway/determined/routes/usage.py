@@ -31,7 +31,7 @@ def _since(query: DaysAsked, default_days: int) -> float:
     days = default_days if query.days is None else query.days
     if not 1 <= days <= MOST_DAYS:
         raise invalid(f"days must be from 1 to {MOST_DAYS}, not {days}")
-    return time.time() - days * usage.DAY_S
+    return time.time() - days * runs.DAY_S
 
 
 async def _held(visit: UserVisit, since: float) -> list[Allocation]:
