@@ -6,8 +6,6 @@ looked up when the first lines of a run arrive, and cached.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-
 import msgspec
 
 from det_contracts import subjects
@@ -15,6 +13,7 @@ from det_contracts.events.scheduler import AllocationAssigned
 from det_contracts.limits import is_name
 from det_contracts.reports import log_id
 from services.kit.log import Log
+from services.kit.recent import Recent
 from services.kit.records import read_event
 
 REMEMBERED = 20_000
@@ -79,7 +78,7 @@ class Placements:
 
     def __init__(self, journal: Log) -> None:
         self._journal = journal
-        self._known: OrderedDict[str, Run] = OrderedDict()
+        self._known: Recent[str, Run] = Recent(REMEMBERED)
 
     def known(self, allocation_id: str) -> Run | None:
         """A run, if it is cached."""
@@ -96,8 +95,6 @@ class Placements:
             return None
         found = Run(event.task_id, frozenset(part.worker_id for part in event.parts))
         self._known[allocation_id] = found
-        if len(self._known) > REMEMBERED:
-            self._known.popitem(last=False)
         return found
 
 

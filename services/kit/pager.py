@@ -14,13 +14,13 @@ from typing import Any, Generic, TypeVar
 import sqlalchemy as sa
 
 from services.kit.database import Unreadable, in_words
+from services.kit.recent import Recent
 from services.kit.roots import Key, PagedTable, PageFault, Roots, loaded
 from services.kit.rules import Rules
 from services.kit.snapshot import Pages, Snapshot
 from services.kit.snapshot_store import DatabaseSaver
 
 S = TypeVar("S")
-T = TypeVar("T")
 ROOM = 10_000
 """Number of records in paged tables that stay loaded although they are at rest."""
 LATELY = 100
@@ -59,9 +59,9 @@ class Pager(Generic[S]):
         """Roots that may be at rest, with the portion in which each last changed, oldest first."""
         self._dropped = 0
         """The last portion that deleted a record whose root is no longer known."""
-        self._empty = Lately[str](REMEMBERED)
+        self._empty = Recent[str, None](REMEMBERED)
         """Roots that were looked up and have no records. Folding one of their records removes them."""
-        self._absent = Lately[Key](REMEMBERED)
+        self._absent = Recent[Key, None](REMEMBERED)
         """Records of unknown roots that were looked up and do not exist. Folding one removes it."""
         self.brought, self.left = 0, 0
         """Number of roots loaded from the database, and of roots evicted."""
@@ -76,7 +76,7 @@ class Pager(Generic[S]):
         self._state, self._positions = state, positions
         self._begun += 1
         self._here, self._moved = set(), {}
-        self._empty, self._absent = Lately(REMEMBERED), Lately(REMEMBERED)
+        self._empty, self._absent = Recent(REMEMBERED), Recent(REMEMBERED)
         for table in self._roots.of:
             known = getattr(state, table)
             setattr(state, table, PagedTable(known, partial(self._load, table)))
@@ -95,11 +95,11 @@ class Pager(Generic[S]):
                     self._moved.pop(told, None)
                     self._moved[told] = portion
             return
-        self._absent.forget(key)
+        self._absent.pop(key, None)
         root = self._roots.root_of(self._state, key)
         if root is not None:
             self._here.add(root)
-            self._empty.forget(root)
+            self._empty.pop(root, None)
             self._moved.pop(root, None)
             self._moved[root] = portion
         elif loaded(getattr(self._state, key[0]), key[1]) is None:
@@ -159,10 +159,10 @@ class Pager(Generic[S]):
             if self._is_missing(key):
                 root = self._roots.root_of(self._state, key)
                 if root is None:
-                    self._absent.note(key)
+                    self._absent[key] = None
                 else:
                     # Roots are loaded whole, so no other record of this root exists either.
-                    self._empty.note(root)
+                    self._empty[root] = None
 
     def let_go(self, touched: dict[Key, str], parked: Collection[Key]) -> None:
         """Evict roots at rest while there are too many records, and remove their keys from `touched`."""
@@ -211,10 +211,10 @@ class Pager(Generic[S]):
             self.brought += 1
             for (table, id), record in records.items():
                 dict.__setitem__(getattr(self._state, table), id, record)
-                self._absent.forget((table, id))
+                self._absent.pop((table, id), None)
             self._roots.index(self._state, records.keys())
             self._here.add(root)
-            self._empty.forget(root)
+            self._empty.pop(root, None)
             self._moved[root] = self._saver.folded
 
     def _load(self, table: str, id: Any) -> bool:
@@ -271,27 +271,6 @@ class Pager(Generic[S]):
         fault = PageFault(why)
         self._faulted(fault)
         return fault
-
-
-class Lately(Generic[T]):
-    """A set that keeps only its newest entries."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._noted: dict[T, None] = {}
-
-    def note(self, one: T) -> None:
-        """Add an entry. If there are too many, the oldest is dropped."""
-        self._noted[one] = None
-        if len(self._noted) > self._most:
-            del self._noted[next(iter(self._noted))]
-
-    def forget(self, one: T) -> None:
-        """Remove an entry, if present."""
-        self._noted.pop(one, None)
-
-    def __contains__(self, one: object) -> bool:
-        return one in self._noted
 
 
 def _none(_: Any) -> tuple[str, ...]:

@@ -6,12 +6,12 @@ on it.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from contextvars import ContextVar
 
 from det_contracts.envelope import Recorded
 from services.kit.log import Stored
+from services.kit.recent import Recent
 
 HEADER = "traceparent"
 CURRENT: ContextVar[str] = ContextVar(HEADER, default="")
@@ -27,14 +27,12 @@ class Trail:
     """
 
     def __init__(self) -> None:
-        self._spans: OrderedDict[str, str] = OrderedDict()
+        self._spans: Recent[str, str] = Recent(REMEMBERED)
 
     def put(self, id: str, span: str) -> None:
         """Record the span of an event or command."""
-        if span:
-            self._spans.setdefault(id, span)
-            if len(self._spans) > REMEMBERED:
-                self._spans.popitem(last=False)
+        if span and id not in self._spans:
+            self._spans[id] = span
 
     def note(self, messages: Sequence[Stored], events: Sequence[Recorded]) -> None:
         """Record the spans of events that were read."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -16,6 +15,7 @@ from det_contracts.events.scheduler import AllocationAssigned, TaskSubmitted
 from det_contracts.events.searcher import ExperimentCreated, RunRequested, TrialCreated
 from det_contracts.orders import Briefing, Gang, TrialFacts
 from services.kit.log import Log, Stored
+from services.kit.recent import Recent
 from services.kit.records import read_event
 from services.scheduler.domain import Allocation, State
 
@@ -35,8 +35,10 @@ class Facts:
 
     def __init__(self, journal: Log) -> None:
         self._journal = journal
-        self._lately: dict[type, OrderedDict[str, Any]] = {
-            kind: OrderedDict() for kind in (ExperimentCreated, TrialCreated, RunRequested)
+        self._lately: dict[type, Recent[str, Any]] = {
+            ExperimentCreated: Recent(EXPERIMENTS),
+            TrialCreated: Recent(LATELY),
+            RunRequested: Recent(LATELY),
         }
 
     def folded(self, events: Iterable[Recorded]) -> None:
@@ -65,11 +67,7 @@ class Facts:
         return stored
 
     def _note(self, event: Any) -> None:
-        lately, subject = self._lately[type(event)], codec.subject_of(event)
-        lately[subject] = event
-        lately.move_to_end(subject)
-        if len(lately) > (EXPERIMENTS if type(event) is ExperimentCreated else LATELY):
-            lately.popitem(last=False)
+        self._lately[type(event)][codec.subject_of(event)] = event
 
 
 def gang_of(state: State, allocation: Allocation) -> Gang:

@@ -8,11 +8,11 @@ name's allowance.
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from collections.abc import Iterable
 
 from services.kit.admission import Busy
 from services.kit.process_metrics import Reading
+from services.kit.recent import Recent
 from services.web.proxies import site_of
 
 MOST_KEPT = 50_000
@@ -25,7 +25,7 @@ class Tries:
 
     def __init__(self, at_once: int, every_s: float) -> None:
         self._room_s, self._every_s = at_once * every_s, every_s
-        self._used_until: OrderedDict[str, float] = OrderedDict()
+        self._used_until: Recent[str, float] = Recent(MOST_KEPT)
 
     def wait_s(self, key: str, now: float) -> float:
         """Return the seconds until another try is allowed; 0 if it is allowed now."""
@@ -34,9 +34,6 @@ class Tries:
     def take(self, key: str, now: float) -> None:
         """Use up one try."""
         self._used_until[key] = self._used(key, now) + self._every_s
-        self._used_until.move_to_end(key)
-        while len(self._used_until) > MOST_KEPT:
-            self._used_until.popitem(last=False)
 
     def give_back(self, key: str, now: float) -> None:
         """Return an unused try."""
@@ -57,7 +54,7 @@ class Logins:
         self._by_address = Tries(24, every_s=3)
         self._by_name = Tries(96, every_s=1)
         self._by_both = Tries(12, every_s=10)
-        self._familiar: OrderedDict[str, None] = OrderedDict()
+        self._familiar: Recent[str, None] = Recent(MOST_KEPT)
         """Combinations of name and address that have logged in before."""
         self.failed = self.limited = 0
 
@@ -87,9 +84,6 @@ class Logins:
     def note_success(self, both: str) -> None:
         """Remember that this name has logged in from that address."""
         self._familiar[both] = None
-        self._familiar.move_to_end(both)
-        while len(self._familiar) > MOST_KEPT:
-            self._familiar.popitem(last=False)
 
     def readings(self) -> Iterable[Reading]:
         """Prometheus readings."""

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from det_contracts import codec, subjects
 from det_contracts.events import metrics, searcher, trial
-from services.kit import pager
 from services.kit.database import METADATA, POSITIONS, SNAPSHOTS, Database
 from services.kit.log import Draft
 from services.kit.log_memory import MemoryLog
@@ -425,12 +424,3 @@ def test_what_was_not_there_is_found_once_it_was_put_and_has_left_the_memory(tmp
 
     with opened(tmp_path) as database:
         asyncio.run(work(database))
-
-
-def test_of_what_is_not_there_so_much_is_remembered(monkeypatch):
-    lately = pager.Lately(3)
-    for one in range(5):
-        lately.note(one)
-    lately.forget(4)
-    lately.forget(17)
-    assert [one in lately for one in range(5)] == [False, False, True, True, False]

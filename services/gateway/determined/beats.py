@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from services.kit.recent import Recent
 
 MOST = 10_000
 THIN_S = 20.0
@@ -13,7 +13,7 @@ class Beats:
     """Remembers when this gateway last passed on a heartbeat of each run."""
 
     def __init__(self) -> None:
-        self._last: OrderedDict[int, tuple[int, float]] = OrderedDict()
+        self._last: Recent[int, tuple[int, float]] = Recent(MOST)
 
     def is_due(self, trial_id: int, run: int, now: float) -> bool:
         """Whether the next heartbeat should be passed on. `now` is in seconds of a monotonic clock."""
@@ -23,6 +23,3 @@ class Beats:
     def note(self, trial_id: int, run: int, now: float) -> None:
         """Record that a heartbeat was passed on. Only the most recent `MOST` trials are remembered."""
         self._last[trial_id] = run, now
-        self._last.move_to_end(trial_id)
-        if len(self._last) > MOST:
-            self._last.popitem(last=False)

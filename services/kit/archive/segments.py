@@ -28,6 +28,7 @@ from services.kit.archive.segment import (
 from services.kit.blobs import BlobMissing, BlobStore
 from services.kit.log import BadSegment, Stored
 from services.kit.log_memory import matches
+from services.kit.recent import Recent
 
 INDEX_BYTES = 32 << 20
 """Maximum total size of the indexes kept in memory."""
@@ -44,7 +45,7 @@ class Segments:
         self._blobs = blobs
         self._headers: dict[str, Header] = {}
         self._indexes: OrderedDict[str, Index] = OrderedDict()
-        self._newest: OrderedDict[str, tuple[int, _Place | None]] = OrderedDict()
+        self._newest: Recent[str, tuple[int, _Place | None]] = Recent(MOST_LOOKED_UP)
         """Per subject, the position up to which it was searched, and the block with its newest message."""
 
     def __repr__(self) -> str:
@@ -97,8 +98,6 @@ class Segments:
                 known = header, number
                 break
         self._newest[subject] = end, known
-        if len(self._newest) > MOST_LOOKED_UP:
-            self._newest.popitem(last=False)
         return None if known is None else _newest_in(await self._block(*known), subject)
 
     async def store(self, header: Header, index: bytes, content: io.BufferedIOBase) -> str:
