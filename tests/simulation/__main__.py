@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 import time
+import traceback
 from collections import Counter, deque
 from concurrent.futures import ProcessPoolExecutor
 
@@ -18,7 +19,12 @@ def some(first, count, off, steps):
     """Simulate `count` seeds; returns their total counts, and the stories of those that failed."""
     counts, stories, done = Counter(), {}, 0
     for seed in range(first, first + count):
-        result = simulate(seed, off, steps)
+        try:
+            result = simulate(seed, off, steps)
+        except Exception:
+            # An error of the simulation itself: the other seeds go on, and the seed is named.
+            stories[seed] = f"seed {seed}: {traceback.format_exc()}"
+            continue
         counts.update(result.counts)
         done += result.steps
         if result.violation is not None:

@@ -83,8 +83,9 @@ class LyingEngine:
 
     async def stop(self, seen):
         await self._answer()
-        job = next(one for one in self.jobs if one.handle == seen.handle)
-        if job.alive and not (self._lies() and self._lie("does not stop", job.worker_id)):
+        # Another provisioner may have forgotten the job in the meantime.
+        job = next((one for one in self.jobs if one.handle == seen.handle), None)
+        if job is not None and job.alive and not (self._lies() and self._lie("does not stop", job.worker_id)):
             self._spawn(job, self._end(job))
 
     async def forget(self, seen):
