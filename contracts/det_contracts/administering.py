@@ -19,6 +19,20 @@ class RetryDecisions(msgspec.Struct, frozen=True, kw_only=True, tag="retry_decis
     user: str
 
 
+class SkipEvent(msgspec.Struct, frozen=True, kw_only=True, tag="skip_event"):
+    """To the gateway: make an owner skip an event that it cannot fold."""
+
+    owner: str
+    stream: str
+    position: int
+    subject: str
+    error: str
+    """Why it cannot be folded, as the owner reports it."""
+    reason: str
+    """Why it may be skipped, in the user's words."""
+    user: str
+
+
 class SetLogging(msgspec.Struct, frozen=True, kw_only=True, tag="set_logging"):
     """To the gateway: have the services print their own logs otherwise. None: as it is."""
 

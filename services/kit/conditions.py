@@ -24,6 +24,7 @@ STREAM_REFUSES = "stream_refuses"
 BROKER_AWAY = "broker_away"
 DATABASE_FAILS = "database_fails"
 DECISIONS_PARKED = "decisions_parked"
+EVENT_FAILS = "event_fails"
 DECISIONS_STAND_STILL = "decisions_stand_still"
 DISK_LOW = "disk_low"
 ARCHIVE_FAILS = "archive_fails"
@@ -88,6 +89,12 @@ KINDS: dict[str, Kind] = {
         "This is a bug: please report it with the decision.parked lines of its output. Everything else "
         "continues; kill or delete the record, or run a version that can handle it. Once the cause is gone: "
         "det master retry-parked, or Retry on the Health page."
+    ),
+    EVENT_FAILS: Kind(
+        "This is a bug: please report it with the event.failed lines of its output. Run a version that can "
+        "process the event, or have it skipped or retried: det master skip-event, det master retry-parked, "
+        "or the Health page. If it is the gateway: python -m services.local.skip.",
+        ready=False,
     ),
     DECISIONS_STAND_STILL: Kind(
         "This is a bug: please report it with its output. If this lasts, the process exits and is restarted."

@@ -104,6 +104,7 @@ async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | No
         )
         parts = _joined(service, settings, connection, stream, database, lease, measures, watch, tracer)
         stack.push_async_callback(parts.offload.close)
+        lease.wanted = lambda: parts.runner.standstill.failed is None
         rebuild = Rebuild(service.rules.owner, database.damaged)
         await rebuild.look(stream, database, _snapshot(service), service.rules.streams)
         parts.measures.read(rebuild.readings)
@@ -252,6 +253,7 @@ def _facts(service: Service, parts: Parts, rebuild: Rebuild) -> Facts:
         refusals=parts.stream.refusals,
         failing=lambda: parts.database.failure,
         parked=runner.parked_records,
+        failed=lambda: runner.standstill.failed,
         saves=lambda: service.always_saves or parts.leading(),
         deciding=runner.deciding,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
@@ -43,6 +44,8 @@ class Lease:
         self._changed = asyncio.Event()
         self._bucket: KeyValue | None = None
         self.active = False
+        self.wanted: Callable[[], bool] = lambda: True
+        """Whether this replica can decide at all. If not, it leaves the lease to others."""
 
     async def hold(self) -> None:
         """Take the lease when it is free and renew it until cancelled; then release it."""
@@ -51,6 +54,10 @@ class Lease:
         try:
             while True:
                 pause = RENEW_S
+                if not self.wanted():
+                    await self._give_back()
+                    await asyncio.sleep(RENEW_S)
+                    continue
                 try:
                     async with asyncio.timeout(CLAIM_S):
                         held = await self._claim()

@@ -28,6 +28,11 @@ class Reached:
                 if not waiter.done():
                     waiter.set_result(None)
 
+    def begin(self, position: int) -> None:
+        """Begin again at a position, which may be an earlier one."""
+        self.position = position
+        self.move(position)
+
     async def reach(self, position: int) -> None:
         """Wait until the position is at least this."""
         if self.position >= position:

@@ -21,8 +21,8 @@ from det_contracts import bounds, codec, subjects
 from det_contracts.envelope import Recorded, Unknown
 from det_contracts.events import Decision
 from det_contracts.events.archive import SegmentSealed
-from det_contracts.events.gateway import DecisionsRetried, LoggingSet
-from det_contracts.problems import invalid, unavailable
+from det_contracts.events.gateway import DecisionsRetried, EventSkipped, LoggingSet
+from det_contracts.problems import Refused, invalid, unavailable
 from services.kit.command_queue import Pending, Waiting
 from services.kit.inbox import Inbox
 from services.kit.lag import Behind
@@ -38,13 +38,16 @@ from services.kit.log import (
     Stored,
 )
 from services.kit.pager import Pager
+from services.kit.portions import portions_of
 from services.kit.position_waiters import Reached
+from services.kit.process import single_errors
 from services.kit.process_metrics import Measures
 from services.kit.records import read_event
 from services.kit.roots import PageFault
 from services.kit.rounds import NOTHING, Decided, Outcome, Round, Rounds
 from services.kit.rules import Call, Key, Rules, every_key
 from services.kit.snapshot_store import DatabaseSaver, Saver
+from services.kit.standstill import Failed, Standstill, end_of, passed_over
 from services.kit.task_ending import go_on_unless_ended
 from services.kit.trace_context import CURRENT, Trail
 
@@ -52,7 +55,6 @@ if TYPE_CHECKING:
     from services.kit.spans import Span, Tracer
 
 S = TypeVar("S")
-PORTION_BYTES = 4 * 1024 * 1024
 Read = Callable[[Stored, str], Recorded]
 MOST_PARKED = 20
 """Maximum number of parked records reported at once."""
@@ -65,7 +67,11 @@ log = structlog.get_logger()
 
 
 class Poison(Exception):
-    """An event that `evolve` cannot process. The service stops with an error rather than guess."""
+    """An event that `evolve` cannot process. The text is its history."""
+
+    def __init__(self, failed: Failed, story: str) -> None:
+        super().__init__(story)
+        self.failed = failed
 
 
 class Runner(Generic[S]):
@@ -134,6 +140,7 @@ class Runner(Generic[S]):
         self._recent: deque[Recorded] = deque(maxlen=200)
         self._wake = asyncio.Event()
         self._inbox = Inbox(journal, clock)
+        self.standstill = Standstill(rules.owner, journal)
         self._reached = {stream: Reached() for stream in rules.streams} | {
             subjects.WITNESS: self._inbox.admitted
         }
@@ -158,14 +165,30 @@ class Runner(Generic[S]):
         return {stream: feed.behind for stream, feed in self._feeds.items()}
 
     async def run(self) -> None:
-        """Load the snapshot, then fold and decide until cancelled. Raises `Poison` or `LogTruncated`."""
+        """Load the snapshot, then fold and decide until cancelled. Raises `LogTruncated`.
+
+        An event that cannot be folded does not end it; see `services.kit.standstill`.
+        """
         while True:
+            why: Refused
             try:
                 await self._live()
             except* PageFault:
-                fault = self._faults[-1]
-                log.warning("state.loaded_anew", owner=self.rules.owner, reason=str(fault))
-            self._give_up_commands(fault)
+                why = self._faults[-1]
+                log.warning("state.loaded_anew", owner=self.rules.owner, reason=str(why))
+            except* Poison as group:
+                (poison, *_) = single_errors(group)
+                assert isinstance(poison, Poison)  # noqa: S101 - for the type checker
+                log.critical("event.failed", at=poison.failed.place, exc_info=poison)
+                await self.standstill.note(poison.failed)
+                why = self._no_further(poison.failed)
+            self._give_up_commands(why)
+
+    def _no_further(self, failed: Failed) -> Refused:
+        return unavailable(
+            f"the {self.rules.owner} cannot process event {failed.position} of {failed.stream}, and stands "
+            "still until an administrator has it retried or skipped; see 'det master parked'"
+        )
 
     async def _live(self) -> None:
         await self._begin()
@@ -186,12 +209,14 @@ class Runner(Generic[S]):
         self.positions = {stream: stored.get(stream, 0) for stream in self.rules.streams}
         self._caught_up = dict.fromkeys(self.rules.streams, False)
         self._dirty, self.parked = {}, {}
+        self._recent.clear()
         if self.pager is not None:
             self.pager.begin(self.state, self.positions)
         for stream, position in self.positions.items():
-            self._reached[stream].move(position)
+            self._reached[stream].begin(position)
         self._fence = await self._last_decision()
         await self._inbox.look_back(self.positions[subjects.CONTROL])
+        await self.standstill.look_back()
         await self._wait_for_log()
         self._touched = dict.fromkeys(every_key(self.state), "")
 
@@ -204,7 +229,7 @@ class Runner(Generic[S]):
         await self._faulted.wait()
         raise self._faults[-1]
 
-    def _give_up_commands(self, fault: PageFault) -> None:
+    def _give_up_commands(self, why: Refused) -> None:
         """Fail all pending commands.
 
         As after a crash, those already sent may be stored; the others are dropped.
@@ -214,7 +239,7 @@ class Runner(Generic[S]):
         while (pending := self._waiting.take()) is not None:
             given_up.append(pending)
         for pending in given_up:
-            pending.fail(fault)
+            pending.fail(why)
 
     async def answer(self, query: Any) -> Any:
         """Answer a query from the folded state. Raises `Refused`."""
@@ -232,6 +257,8 @@ class Runner(Generic[S]):
         unavailable: a command not decided by then never will be, but one already sent may still be stored.
         """
         bounds.check(command)
+        if (failed := self.standstill.failed) is not None:
+            raise self._no_further(failed)
         pending = Pending(command, call)
         try:
             async with asyncio.timeout(within_s):
@@ -252,6 +279,9 @@ class Runner(Generic[S]):
         """
         if stream not in self._reached:
             raise invalid(f"{self.rules.owner} does not read {stream}")
+        failed = self.standstill.failed
+        if failed is not None and position > self._reached[stream].position:
+            raise self._no_further(failed)
         try:
             async with asyncio.timeout(within_s):
                 await self._reached[stream].reach(position)
@@ -284,7 +314,7 @@ class Runner(Generic[S]):
         while True:
             go_on_unless_ended()
             batch = await feed.batch()
-            *parts, last = _portions(batch.messages)
+            *parts, last = portions_of(batch.messages, self.standstill.before(stream))
             for part in parts:
                 await self._fold_portion(stream, read, part, caught_up=False)
             await self._fold_portion(stream, read, last, caught_up=batch.caught_up)
@@ -292,8 +322,9 @@ class Runner(Generic[S]):
     async def _fold_portion(
         self, stream: str, read: Read, messages: Sequence[Stored], *, caught_up: bool
     ) -> None:
+        await self.standstill.wait(stream, messages)
         began = time.perf_counter()
-        events = [read(message, stream) for message in messages]
+        events = [self._readable(read, message, stream) for message in messages]
         if self.pager is not None:
             # From here to the last of these events nothing else is done.
             await self.pager.bring(one.event for one in events)
@@ -325,6 +356,15 @@ class Runner(Generic[S]):
             self.pager.let_go(self._touched, self.parked)
         await asyncio.sleep(0)
 
+    def _readable(self, read: Read, message: Stored, stream: str) -> Recorded:
+        if self.standstill.skips(stream, message.position):
+            return passed_over(message, stream)
+        try:
+            return read(message, stream)
+        except Exception as error:
+            failed = Failed(stream, message.position, message.subject, repr(error))
+            raise Poison(failed, f"{self.rules.owner} cannot read message {failed.place}") from error
+
     def _fold(self, message: Stored, recorded: Recorded) -> None:
         event = recorded.event
         if type(event) is Decision:
@@ -334,6 +374,8 @@ class Runner(Generic[S]):
             self._archived = max(self._archived, event.last)
         if type(event) is DecisionsRetried and event.owner == self.rules.owner:
             self._ask_again(recorded.id)
+        if type(event) is EventSkipped:
+            self.standstill.heed(event)
         if type(event) is LoggingSet:
             self._print_as(event)
         if type(event) is Unknown:
@@ -347,7 +389,8 @@ class Runner(Generic[S]):
         except PageFault:
             raise
         except Exception as error:
-            raise Poison(self._story(recorded)) from error
+            failed = Failed(recorded.stream, recorded.position, message.subject, repr(error))
+            raise Poison(failed, self._story(recorded)) from error
         if self.pager is not None:
             self.pager.moved(keys)
         for key in keys:
@@ -402,6 +445,7 @@ class Runner(Generic[S]):
     def _may_decide(self) -> bool:
         return (
             self._leading()
+            and not self.standstill.stands.is_set()
             and self.positions[subjects.CONTROL] >= self._appended
             and self._caught_up[subjects.CONTROL]
         )
@@ -539,27 +583,8 @@ class Runner(Generic[S]):
 
     async def _wait_for_log(self) -> None:
         """Allow decisions again only after everything now in the log has been folded."""
-        while True:
-            try:
-                _, last = await self._journal.bounds(subjects.CONTROL)
-                break
-            except (OutcomeUnknown, TimeoutError, OSError):
-                await asyncio.sleep(0.2)
-        self._appended = max(self._appended, last)
+        self._appended = max(self._appended, await end_of(self._journal))
         self._wake.set()
-
-
-def _portions(messages: Sequence[Stored]) -> list[Sequence[Stored]]:
-    """Split messages into portions, each folded without a pause and decoded at once. Returns at least one."""
-    if sum(len(message.body) for message in messages) <= PORTION_BYTES:
-        return [messages]
-    found, start, size = list[Sequence[Stored]](), 0, 0
-    for at, message in enumerate(messages):
-        if size and size + len(message.body) > PORTION_BYTES:
-            found.append(messages[start:at])
-            start, size = at, 0
-        size += len(message.body)
-    return [*found, messages[start:]]
 
 
 def _id_fields(event: Any) -> list[str]:

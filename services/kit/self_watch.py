@@ -27,6 +27,7 @@ from services.kit.lag import SAVING, Behind, Lags, Left, Oldest
 from services.kit.loop_watchdog import watching
 from services.kit.process_metrics import Measures
 from services.kit.settings import ServiceSettings
+from services.kit.standstill import Failed
 from services.kit.tls import server_context
 
 LOOK_EVERY_S = 1.0
@@ -63,6 +64,8 @@ class Facts:
     """Why the database does not work; empty if it does."""
     parked: Callable[[], Mapping[str, str]] = dict
     """Records that cannot be decided on, each with the reason."""
+    failed: Callable[[], Failed | None] = lambda: None
+    """The event at which folding stands still until an administrator decides."""
     saves: Callable[[], bool] = lambda: False
     """Whether this process should currently save what it folds."""
     deciding: Callable[[], tuple[bool, int]] = lambda: (False, 0)
@@ -155,9 +158,17 @@ class SelfWatch:
         refused = {name: f"stream {name} refuses to store anything" for name in refusals}
         tell(names.STREAM_REFUSES, {**silent, **refused}, {**problems, **refusals})
         parked = facts.parked()
+        self._look_at_folding(facts.failed())
         tell(names.DECISIONS_PARKED, {one: f"nothing can be decided about {one}" for one in parked}, parked)
         self._look_at_deciding(facts, now, look)
         self._look_at_reading(facts, now, look, ready=connected and not starting)
+
+    def _look_at_folding(self, failed: Failed | None) -> None:
+        wrong = (
+            {failed.place: f"it stands still at event {failed.position} of {failed.stream}"} if failed else {}
+        )
+        errors = {failed.place: failed.error} if failed else {}
+        self.conditions.tell(names.EVENT_FAILS, wrong, errors)
 
     def _look_at_deciding(self, facts: Facts, now: float, look: Look | None) -> None:
         under_way, rounds = facts.deciding()
@@ -179,7 +190,12 @@ class SelfWatch:
             behind[subjects.CONTROL] = Oldest(behind[subjects.CONTROL], self._control)
         self.conditions.tell(names.LOG_LAGS, self._lags.look(behind, judged=ready))
         for name, one in behind.items():
-            moving = one.left > 0 and not facts.failing() and self._could_move(name, facts, look)
+            moving = (
+                one.left > 0
+                and not facts.failing()
+                and facts.failed() is None
+                and self._could_move(name, facts, look)
+            )
             progress = facts.position(name), one.completed
             still_s = self._still[name].look(now, left=moving, progress=progress)
             if 0 < self._settings.stuck_s * (SAVING_PATIENCE if name == SAVING else 1) < still_s:

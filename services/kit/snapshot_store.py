@@ -172,7 +172,7 @@ class DatabaseSaver:
         self._portions.clear()
         self._positions = dict(positions)
         self._kept.move(self._folded)
-        self._known.move(positions.get(subjects.CONTROL, 0))
+        self._known.begin(positions.get(subjects.CONTROL, 0))
         if self._folded:
             # After a reload, anything a listener waits for may have happened in between.
             for listener in self._listeners:

@@ -324,6 +324,9 @@ SENTENCES: dict[type, Sentence] = {
     gateway.RolesSet: lambda e, _: f"{e.holder.replace('-', ' ')} holds {_grants(e.grants)}",
     gateway.PoolBound: lambda e, _: _bound(e),
     gateway.DecisionsRetried: lambda e, _: f"the {e.owner} was to look once more at what it had parked",
+    gateway.EventSkipped: lambda e, _: (
+        f"the {e.owner} is to skip event {e.position} of {e.stream}, which it cannot process: {e.error}"
+    ),
     gateway.LoggingSet: lambda e, _: f"the {e.part} of the services' own logs was set to {e.value}",
     gateway.QuotaSet: lambda e, _: f"{e.holder.replace('-', ' ')} may have {_quota(e)}",
     gateway.AuthzSet: lambda e, _: f"rights are judged by {'roles' if e.mode == 'rbac' else 'ownership'}",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from det_contracts import queries
 from det_contracts.events.decision import Decision
-from det_contracts.events.gateway import DecisionsRetried, LoggingSet
+from det_contracts.events.gateway import DecisionsRetried, EventSkipped, LoggingSet, SkippedEvent
 from services.kit import conditions
+from services.kit.conditions import Trouble
 from services.kit.log import Draft
 from tests.gateway import stories as story
 
@@ -106,7 +108,7 @@ def test_messages_that_nobody_can_read_are_listed_with_their_positions(story_tol
     story_told.given(story.created(2))
     found = story_told.get("/api/v1/master/parked")
     row = {"position": 5, "subject": "control.searcher.trial.1.announced", "reason": "damaged"}
-    assert found == {"unreadable": [row], "more": False, "parked": []}
+    assert found == {"unreadable": [row], "more": False, "parked": [], "standing": []}
 
 
 def test_the_newest_that_nobody_can_read_come_first(story_told):
@@ -123,6 +125,50 @@ def test_records_that_nothing_can_be_decided_about_are_listed(gateway):
     gateway.conditions.tell(conditions.DECISIONS_PARKED, {"trial 7": "nothing can be decided about trial 7"})
     (found,) = gateway.get("/api/v1/master/parked")["parked"]
     assert (found["about"], found["message"]) == ("trial 7", "nothing can be decided about trial 7")
+
+
+STANDS = Trouble(
+    "event_fails", "CONTROL 41 control.trial.7.progressed", "it stands still", 0.0, "searcher", "KeyError(7)"
+)
+
+
+def test_a_service_that_stands_still_at_an_event_is_listed_with_the_error(gateway):
+    gateway.signs.note("health.sign.searcher.r1", msgspec.json.encode([STANDS]))
+    (found,) = gateway.get("/api/v1/master/parked")["standing"]
+    action = found.pop("action")
+    assert "det master skip-event" in action
+    assert found == {
+        "program": "searcher",
+        "stream": "CONTROL",
+        "position": 41,
+        "subject": "control.trial.7.progressed",
+        "error": "KeyError(7)",
+        "since": "1970-01-01T00:00:00.000Z",
+    }
+    # Errors may quote anything: only who may read the log sees them.
+    (told,) = [one for one in gateway.get("/health")["reasons"] if one["condition"] == "event_fails"]
+    assert "KeyError" not in str(told)
+
+
+def test_an_administrator_has_a_service_skip_the_event_at_which_it_stands(gateway):
+    path, wish = "/api/v1/master/parked/skip", {"program": "searcher", "position": 41, "reason": "bug 45"}
+    gateway.refused(403, "POST", path, wish)
+    gateway.log_in("admin")
+    told = gateway.refused(400, "POST", path, wish)
+    assert "the searcher does not stand still at event 41 of CONTROL; see 'det master parked'" in told
+    gateway.signs.note("health.sign.searcher.r1", msgspec.json.encode([STANDS]))
+    assert "does not stand still at event 42" in gateway.refused(400, "POST", path, wish | {"position": 42})
+    assert "reason: say why" in gateway.refused(400, "POST", path, wish | {"reason": " "})
+    gateway.post(path, wish)
+    (stated,) = gateway.said(EventSkipped)
+    assert (stated.owner, stated.position, stated.error) == ("searcher", 41, "KeyError(7)")
+    assert stated.reason == "asked for by admin: bug 45"
+    assert "the searcher skips event 41 of CONTROL already" in gateway.refused(400, "POST", path, wish)
+    # The newest decision names all of them: it alone is looked for by whoever starts.
+    other = msgspec.structs.replace(STANDS, about="LOGS 7 logs.1")
+    gateway.signs.note("health.sign.searcher.r1", msgspec.json.encode([other]))
+    gateway.post(path, wish | {"stream": "LOGS", "position": 7})
+    assert gateway.said(EventSkipped)[-1].skipped == (SkippedEvent("CONTROL", 41), SkippedEvent("LOGS", 7))
 
 
 def test_an_administrator_has_a_service_look_again_at_what_it_parked(gateway):

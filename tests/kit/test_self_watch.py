@@ -9,6 +9,7 @@ from services.kit.lag import SAVING, Behind
 from services.kit.process_metrics import Measures
 from services.kit.self_watch import DECIDES_S, SAVING_PATIENCE, Facts, SelfWatch
 from services.kit.settings import ServiceSettings
+from services.kit.standstill import Failed
 from services.local.supervisor import SERVICES
 
 STUCK_S = 60.0
@@ -28,6 +29,7 @@ class World:
         self.starting = self.failing = ""
         self.refusals = {}
         self.parked = {}
+        self.failed = None
         self.saves = True
         self.folded = self.saved = 7
         self.feed, self.saving = (Behind(lambda: self.now, lambda: 0.0) for _ in range(2))
@@ -45,6 +47,7 @@ class World:
             refusals=lambda: self.refusals,
             failing=lambda: self.failing,
             parked=lambda: self.parked,
+            failed=lambda: self.failed,
             saves=lambda: self.saves,
             deciding=lambda: self.deciding,
         )
@@ -254,6 +257,17 @@ def test_with_a_setting_of_0_nothing_ends_it(world):
     world.run(10 * STUCK_S)
     world.watch.looked(10 * STUCK_S)
     assert world.ended == []
+
+
+def test_who_stands_still_at_an_event_tells_which_and_is_not_restarted_for_it(world):
+    world.failed = Failed("CONTROL", 8, "control.trial.7.progressed", "KeyError(7)")
+    world.feed.known(100)
+    assert ("event_fails", "CONTROL 8 control.trial.7.progressed") in world.run(10 * STUCK_S)
+    (told,) = [one for one in world.watch.conditions.current() if one.condition == "event_fails"]
+    assert (told.message, told.detail) == ("it stands still at event 8 of CONTROL", "KeyError(7)")
+    assert world.ended == []
+    world.failed = None
+    assert "event_fails" not in {kind for kind, _ in world.run(1)}
 
 
 def test_what_nothing_can_be_decided_about_is_told_until_it_can():

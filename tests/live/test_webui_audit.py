@@ -84,6 +84,46 @@ PARKED = {
 }
 
 
+STANDING = {
+    "program": "searcher",
+    "stream": "CONTROL",
+    "position": 41,
+    "subject": "control.trial.7.progressed",
+    "error": "KeyError(7)",
+    "since": "2026-11-20T12:00:00.000Z",
+    "action": "report it",
+}
+
+
+@pytest.mark.full
+def test_an_operator_has_a_service_skip_the_event_at_which_it_stands_still(page):
+    # No command makes a service stand still; what the gateway answers to a skip has tests of its own.
+    page.route("**/api/v1/master/parked", lambda route: route.fulfill(json=PARKED | {"standing": [STANDING]}))
+    asked = []
+
+    def skip(route):
+        asked.append(route.request.post_data_json)
+        route.fulfill(json={})
+
+    page.route("**/api/v1/master/parked/skip", skip)
+    page.goto("/det/system/events?view=health")
+    row = page.get_by_role("table", name="Services that stand still").get_by_role("row", name="searcher")
+    expect(row).to_contain_text("41 of CONTROL")
+    expect(row).to_contain_text("KeyError(7)")
+    row.get_by_role("button", name="Skip").click()
+    dialog = page.get_by_role("dialog", name="Skip event 41 of CONTROL?")
+    expect(dialog).to_contain_text("Whatever the event changes is lost for this service")
+    dialog.get_by_role("button", name="Skip the event").click()
+    # The reason is required.
+    expect(dialog).to_be_visible()
+    assert asked == []
+    dialog.get_by_label("Reason").fill("bug 45")
+    dialog.get_by_role("button", name="Skip the event").click()
+    expect(page.get_by_text("The searcher skips event 41 and continues")).to_be_visible()
+    expect(dialog).to_be_hidden()
+    assert asked == [{"program": "searcher", "stream": "CONTROL", "position": 41, "reason": "bug 45"}]
+
+
 @pytest.mark.full
 def test_an_operator_has_a_service_look_again_at_what_it_parked(page):
     # What is parked is a fault that no command brings about; asking again is the real thing.

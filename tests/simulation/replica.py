@@ -62,6 +62,7 @@ class Replica:
             stopwatch=lambda: 0.0,
         )
         self._run(self.runner.run())
+        self._run(self._fails_if_it_stands(self.runner.standstill))
         self._awake = Awake(get_running_loop().time)
         self._run(self._awake.run())
         parts = SimpleNamespace(
@@ -74,6 +75,10 @@ class Replica:
             measures=QUIET,
         )
         self._run(self.beside(parts))
+
+    async def _fails_if_it_stands(self, standstill):
+        await standstill.stands.wait()
+        raise AssertionError(f"it cannot process {standstill.failed}")
 
     def _new_saver(self):
         rules = self.rules

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from det_contracts.administering import BindPool, RetryDecisions, SetLogging
+from det_contracts.administering import BindPool, RetryDecisions, SetLogging, SkipEvent
 from det_contracts.commands import (
     allocations,
     checkpoints,
@@ -53,6 +53,7 @@ OWNER_OF: dict[type, str] = {
     users.SetQuota: "gateway",
     BindPool: "gateway",
     RetryDecisions: "gateway",
+    SkipEvent: "gateway",
     SetLogging: "gateway",
     users.AssignRoles: "gateway",
     users.SetAuthz: "gateway",

@@ -309,6 +309,35 @@ class DecisionsRetried(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class SkippedEvent(msgspec.Struct, frozen=True):
+    """The place of an event that an owner does not fold."""
+
+    stream: str
+    position: int
+
+
+@event("gateway.event.skipped", key="owner")
+class EventSkipped(msgspec.Struct, frozen=True, kw_only=True):
+    """An administrator has an owner skip an event that it cannot fold, which stopped it.
+
+    All replicas of that owner listen, and each looks for the newest one before it folds anything. The event
+    has no effect on that owner's state, even when that is rebuilt from the log; other owners fold it.
+    """
+
+    owner: str
+    """For example `searcher`."""
+    stream: str
+    position: int
+    subject: str
+    """Subject of the skipped event, which says what it is about."""
+    error: str
+    """Why it could not be folded."""
+    skipped: tuple[SkippedEvent, ...]
+    """Everything that this owner skips, this event included."""
+    reason: str
+    """Who asked for it, and why."""
+
+
 @event("gateway.logging.set", key="part")
 class LoggingSet(msgspec.Struct, frozen=True, kw_only=True):
     """An administrator has the services print their own logs otherwise from now on.

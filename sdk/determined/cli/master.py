@@ -89,12 +89,32 @@ def parked(session: Session, args: argparse.Namespace) -> None:
         print("There are older ones.")
     print("\nRecords that nothing can be decided about until they change:")
     output.table(("Service", "Since", "Message"), [_parked_row(message) for message in report["parked"]])
+    if standing := report.get("standing"):
+        print("\nEvents that a service cannot process, at which it stands still:")
+        output.table(
+            ("Service", "Since", "Stream", "Position", "Subject", "Error"),
+            [_standing_row(one) for one in standing],
+        )
 
 
 def retry_parked(session: Session, args: argparse.Namespace) -> None:
-    """Make a service retry the records that it could not decide about."""
+    """Make a service retry what it could not decide about or process."""
     session.post("/api/v1/master/parked/retry", {"program": args.program})
     output.good(f"The {args.program} retries what it parked; see 'det master parked'")
+
+
+def skip_event(session: Session, args: argparse.Namespace) -> None:
+    """Make a service skip, for ever, the event at which it stands still."""
+    place = f"event {args.position} of {args.stream}"
+    question = (
+        f"The {args.program} will never process {place}: whatever that event changes is lost for this "
+        "service, and what depends on it may fail later. This cannot be undone. Skip it?"
+    )
+    if not args.yes and not output.confirm(question):
+        return
+    wish = {"program": args.program, "stream": args.stream, "position": args.position, "reason": args.reason}
+    session.post("/api/v1/master/parked/skip", wish)
+    output.good(f"The {args.program} skips {place} and continues; see 'det master parked'")
 
 
 def archive(session: Session, args: argparse.Namespace) -> None:
@@ -133,7 +153,12 @@ def audit(session: Session, args: argparse.Namespace) -> None:
 
 
 def _parked_row(message: Mapping[str, str]) -> tuple[str, ...]:
-    return message["program"], message["since"], message["message"]
+    error = message.get("error")
+    return message["program"], message["since"], message["message"] + (f": {error}" if error else "")
+
+
+def _standing_row(event: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(event[name] for name in ("program", "since", "stream", "position", "subject", "error"))
 
 
 def _show(value: Any, args: argparse.Namespace) -> None:
@@ -142,6 +167,8 @@ def _show(value: Any, args: argparse.Namespace) -> None:
     else:
         output.print_yaml(value)
 
+
+_PROGRAM = arg("program", help="the service that 'det master parked' names, such as searcher")
 
 NOUN = Noun(
     "master",
@@ -163,9 +190,21 @@ NOUN = Noun(
         ),
         Verb(
             "retry-parked",
-            "make a service retry what it could not decide about",
+            "make a service retry what it could not decide about or process",
             retry_parked,
-            (arg("program", help="the service that 'det master parked' names, such as searcher"),),
+            (_PROGRAM,),
+        ),
+        Verb(
+            "skip-event",
+            "make a service skip an event that it cannot process",
+            skip_event,
+            (
+                _PROGRAM,
+                arg("position", type=int, help="the position that 'det master parked' names"),
+                arg("--stream", default="CONTROL", help="the stream of the event (default: CONTROL)"),
+                arg("--reason", required=True, metavar="TEXT", help="why it may be skipped, for the audit"),
+                arg("-y", "--yes", action="store_true", help="do not ask"),
+            ),
         ),
         Verb(
             "archive",

@@ -14,9 +14,18 @@ GitText = Annotated[str, Field(max_length=2000)]
 
 
 class RetryBody(Body):
-    """POST /master/parked/retry: the program whose parked records are retried."""
+    """POST /master/parked/retry: the program that retries what it could not decide or process."""
 
     program: str
+
+
+class SkipBody(Body):
+    """POST /master/parked/skip: the event that a program is to skip, and why that is right."""
+
+    program: str
+    stream: str = "CONTROL"
+    position: int
+    reason: Annotated[str, Field(max_length=2000)]
 
 
 class LogBody(Body):

@@ -42,9 +42,16 @@ class ClusterHealth:
         }
 
     def parked(self) -> list[dict[str, str]]:
-        """Records about which a service cannot decide, each with the reason."""
+        """Records about which a service cannot decide, each with the reason. For operators only."""
+        return [_reason(one) | {"error": one.detail} for one in self._all(names.DECISIONS_PARKED)]
+
+    def standing(self) -> list[dict[str, Any]]:
+        """Services that stand still at an event that they cannot process. For operators only."""
+        return [_standing(one) for one in self._all(names.EVENT_FAILS)]
+
+    def _all(self, condition: str) -> list[Trouble]:
         wrong = same_once([*self._conditions.current(), *self._signs.current()])
-        return [_reason(one) for one in wrong if one.condition == names.DECISIONS_PARKED]
+        return [one for one in wrong if one.condition == condition]
 
 
 def _stops(one: Trouble) -> bool:
@@ -90,6 +97,19 @@ def _reason(one: Trouble) -> dict[str, str]:
         "about": one.about,
         "program": one.program,
         "message": one.message,
+        "since": _moment(one.since),
+        "action": one.action,
+    }
+
+
+def _standing(one: Trouble) -> dict[str, Any]:
+    stream, position, subject = one.about.split(" ", 2)
+    return {
+        "program": one.program,
+        "stream": stream,
+        "position": int(position),
+        "subject": subject,
+        "error": one.detail,
         "since": _moment(one.since),
         "action": one.action,
     }

@@ -118,6 +118,7 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
         GET,DELETE ~/webhooks/{webhook_id}
         POST ~/webhooks/{webhook_id}/test
         POST ~/master/parked/retry
+        POST ~/master/parked/skip
         GET ~/webhooks/{webhook_id}/deliveries
     """,
     ("read_log", "cluster"): """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from det_contracts.administering import BindPool, RetryDecisions, SetLogging
+from det_contracts.administering import BindPool, RetryDecisions, SetLogging, SkipEvent
 from det_contracts.commands import (
     AssignRoles,
     CloseSession,
@@ -68,6 +68,7 @@ COMMANDS: dict[Any, Callable[[People, Any, Call], Ruling]] = {
     SetQuota: quotas.set_quota,
     BindPool: pools.bind_pool,
     RetryDecisions: parked.retry_decisions,
+    SkipEvent: parked.skip_event,
     SetLogging: logs.set_logging,
     AssignRoles: roles.assign_roles,
     SetAuthz: roles.set_authz,

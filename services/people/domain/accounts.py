@@ -181,3 +181,10 @@ def settings_set(state: People, recorded: Recorded) -> Iterable[Key]:
     event: gateway.SettingsSet = recorded.event
     state.settings[event.user_id] = Kept(event.settings)
     yield "settings", event.user_id
+
+
+def event_skipped(state: People, recorded: Recorded) -> Iterable[Key]:
+    """An owner is to skip an event."""
+    event: gateway.EventSkipped = recorded.event
+    state.skips[event.owner] = event
+    return [("skips", event.owner)]

@@ -39,4 +39,5 @@ FOLDS: dict[type[msgspec.Struct], Fold] = {
     gateway.ProjectSet: accounts.project_set,
     gateway.ProjectRemoved: accounts.project_removed,
     gateway.CreationKept: keep,
+    gateway.EventSkipped: accounts.event_skipped,
 }

@@ -11,7 +11,14 @@ from typing import Any
 import msgspec
 
 from det_contracts.commands import Password
-from det_contracts.events.gateway import AccessToken, AgentUser, ProjectSet, Setting, WorkspaceSet
+from det_contracts.events.gateway import (
+    AccessToken,
+    AgentUser,
+    EventSkipped,
+    ProjectSet,
+    Setting,
+    WorkspaceSet,
+)
 from services.kit.authz.roles import Roles
 from services.kit.idempotency import Made
 from services.kit.pool_bindings import Bindings
@@ -125,6 +132,8 @@ class People(Roles, Quotas, Bindings):
     """Creations of all owners, by request id."""
     highest: dict[str, Highest] = field(default_factory=dict)
     """By "users", "groups", "workspaces" and "projects"."""
+    skips: dict[str, EventSkipped] = field(default_factory=dict)
+    """The newest decision about what an owner skips, by owner."""
 
     made_at: SortedKeys = derived()  # noqa: RUF009
     """(time, request id) of every creation."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 
 import pytest
 
@@ -219,6 +220,20 @@ def test_what_the_cluster_passed_over(master, det):
     assert "There are older ones." in out
     assert "searcher | 2023-08-01T12:00:00Z | trial 7: too large" in out
     assert json.loads(det("master", "parked", "--json").out) == found
+
+
+def test_events_at_which_a_service_stands_still_are_listed_and_skipped(master, det):
+    event = {"program": "searcher", "since": "2023-08-01T12:00:00Z", "stream": "CONTROL", "position": 41}
+    event |= {"subject": "control.trial.3.progress", "error": "KeyError(3)"}
+    found = {"unreadable": [], "more": False, "parked": [], "standing": [event]}
+    master.answer("GET", "/api/v1/master/parked", found)
+    row = "searcher | 2023-08-01T12:00:00Z | CONTROL | 41 | control.trial.3.progress | KeyError(3)"
+    assert row in re.sub(" +", " ", det("master", "parked").out)
+    master.answer("POST", "/api/v1/master/parked/skip", {})
+    told = det("master", "skip-event", "searcher", "41", "--reason", "bug 45", "--yes").out
+    assert "The searcher skips event 41 of CONTROL and continues" in told
+    (call,) = master.asked("POST", "/api/v1/master/parked/skip")
+    assert call.json == {"program": "searcher", "stream": "CONTROL", "position": 41, "reason": "bug 45"}
 
 
 def test_a_service_looks_again_at_what_it_parked(master, det):

@@ -837,7 +837,7 @@ export interface components {
         };
         /**
          * RetryBody
-         * @description POST /master/parked/retry: the program whose parked records are retried.
+         * @description POST /master/parked/retry: the program that retries what it could not decide or process.
          */
         RetryBody: {
             program: string;
@@ -897,6 +897,17 @@ export interface components {
             /** @default [] */
             settings: components["schemas"]["SettingBody"][];
             setting?: components["schemas"]["SettingBody"] | null;
+        };
+        /**
+         * SkipBody
+         * @description POST /master/parked/skip: the event that a program is to skip, and why that is right.
+         */
+        SkipBody: {
+            program: string;
+            /** @default CONTROL */
+            stream: string;
+            position: number;
+            reason: string;
         };
         /**
          * Slot

@@ -1,18 +1,18 @@
 /** Health of the platform for operators: what is wrong, which messages were skipped, where the log is stored. */
 
-import { CircleCheck, RotateCcw } from "lucide-react";
+import { CircleCheck } from "lucide-react";
 
-import { useData, useMe } from "../api/data";
+import { useData } from "../api/data";
 import { type Reason, useHealth } from "../api/health";
 import { exact, size } from "../parts/format";
-import { Button } from "../ui/button";
 import { Card, Facts } from "../ui/card";
 import { Figure, Figures } from "../ui/figures";
 import { StateIcon } from "../ui/state";
 import { Empty, Loaded } from "../ui/status";
 import { type Column, Table } from "../ui/table";
 import { Copyable, Cut } from "../ui/text";
-import { useAct } from "./settings/change";
+import { Retry } from "./retry";
+import { type Standing as StandingService, StandingServices } from "./standing";
 
 interface Report {
   status: string;
@@ -24,6 +24,8 @@ interface Parked {
   about: string;
   program: string;
   message: string;
+  /** The service's own words. */
+  error?: string;
   since: string;
 }
 
@@ -38,6 +40,7 @@ interface Passed {
   /** There are older ones. */
   more: boolean;
   parked: Parked[];
+  standing?: StandingService[];
 }
 interface Standing {
   /** Empty if there is no archive. */
@@ -60,7 +63,7 @@ const REASONS: Column<Reason>[] = [
 const PARKED: Column<Parked>[] = [
   { id: "about", head: "About", name: true, cell: (one) => one.about, value: (one) => one.about },
   { id: "program", head: "Held by", width: 130, cell: (one) => one.program, value: (one) => one.program },
-  { id: "why", head: "Why", width: 420, wrap: true, cell: (one) => one.message },
+  { id: "why", head: "Why", width: 420, wrap: true, cell: (one) => (one.error ? `${one.message}: ${one.error}` : one.message) },
   { id: "since", head: "Since", width: 170, cell: (one) => exact(one.since), value: (one) => one.since },
 ];
 
@@ -93,6 +96,7 @@ export function Health() {
   const reasons = health?.reasons ?? [];
   const parts = Object.entries(report.data?.parts ?? {});
   const held = passed.data?.parked ?? [];
+  const standing = passed.data?.standing ?? [];
   const unreadable = passed.data?.unreadable ?? [];
   return (
     <>
@@ -138,6 +142,7 @@ export function Health() {
           </Empty>
         )}
       </Card>
+      {standing.length > 0 && <StandingServices rows={standing} />}
       {held.length > 0 && (
         <Card title="Parked decisions" count={held.length} flush>
           <Table
@@ -146,7 +151,7 @@ export function Health() {
             id={(one) => `${one.program} ${one.about} ${one.since}`}
             columns={PARKED}
             actWidth={96}
-            act={(one) => <Retry of={one} />}
+            act={(one) => <Retry program={one.program} said={`The ${one.program} retries what it parked`} />}
           />
         </Card>
       )}
@@ -176,25 +181,6 @@ export function Health() {
         <Copyable text="det master logs --follow" />
       </p>
     </>
-  );
-}
-
-/**
- * Makes the program that parked the message try again: it is then processed, or parked again with the current reason.
- */
-function Retry({ of }: { of: Parked }) {
-  const me = useMe();
-  const act = useAct();
-  const said = `The ${of.program} retries what it parked`;
-  return (
-    <Button
-      small
-      icon={<RotateCcw />}
-      not={me.data?.user.admin ? undefined : "Only administrators can do this"}
-      onClick={() => void act("POST", "master/parked/retry", { program: of.program }, said)}
-    >
-      Retry
-    </Button>
   );
 }
 

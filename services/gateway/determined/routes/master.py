@@ -8,12 +8,12 @@ import msgspec
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from det_contracts.administering import LOG_LEVELS, RetryDecisions, SetLogging
+from det_contracts.administering import LOG_LEVELS, RetryDecisions, SetLogging, SkipEvent
 from det_contracts.expconf import masked
-from det_contracts.problems import invalid, unavailable
+from det_contracts.problems import invalid, precondition, unavailable
 from services.catalogue import journal, store
 from services.gateway.determined.routes.oidc import START
-from services.gateway.http.bodies import MasterConfigBody, RetryBody
+from services.gateway.http.bodies import MasterConfigBody, RetryBody, SkipBody
 from services.gateway.http.visit import Anybody, Asked, UserVisit
 from services.gateway.running.cluster_health import DOWN
 from services.gateway.running.settings import Settings
@@ -134,19 +134,45 @@ async def logs(visit: Asked, query: Asks[LogAsked]) -> Response:
 
 @router.get("/master/parked")
 async def parked(visit: Asked, query: Asks[ParkedAsked]) -> Response:
-    """Unreadable messages and records about which a service cannot decide (our addition)."""
+    """What cannot be read, decided or processed: messages, records, events (our addition)."""
     limit = query.limit
     if not 0 < limit <= MOST_PASSED_OVER:
         raise invalid(f"limit must be 1 to {MOST_PASSED_OVER}, not {limit}")
     found = await visit.catalogue.read(lambda connection: store.unreadable(connection, limit + 1))
     parked = visit.backend.health.parked()
-    return visit.answer({"unreadable": found[:limit], "more": len(found) > limit, "parked": parked})
+    standing = visit.backend.health.standing()
+    passed = {"unreadable": found[:limit], "more": len(found) > limit}
+    return visit.answer(passed | {"parked": parked, "standing": standing})
 
 
 @router.post("/master/parked/retry")
 async def retry_parked(visit: Asked, wish: RetryBody) -> Response:
-    """Make a service retry the records about which it could not decide (our addition)."""
+    """Make a service retry what it could not decide or process (our addition)."""
     await visit.peers.command(RetryDecisions(owner=wish.program, user=visit.user.username))
+    return visit.answer({})
+
+
+@router.post("/master/parked/skip")
+async def skip_event(visit: Asked, wish: SkipBody) -> Response:
+    """Make a service skip, for ever, the event at which it stands still (our addition)."""
+    place = wish.program, wish.stream, wish.position
+    standing = visit.backend.health.standing()
+    found = next((one for one in standing if (one["program"], one["stream"], one["position"]) == place), None)
+    if found is None:
+        raise precondition(
+            f"the {wish.program[:80]} does not stand still at event {wish.position} of {wish.stream[:80]}; "
+            "see 'det master parked' for what does"
+        )
+    skip = SkipEvent(
+        owner=wish.program,
+        stream=wish.stream,
+        position=wish.position,
+        subject=found["subject"],
+        error=found["error"],
+        reason=wish.reason,
+        user=visit.user.username,
+    )
+    await visit.peers.command(skip)
     return visit.answer({})
 
 

@@ -1,0 +1,140 @@
+"""The event at which one owner's fold stands still because it cannot process it, and the events it skips.
+
+An event that fails is tried twice, the second time on a freshly loaded state. If it fails again, folding
+stops before it: the state stays that of the event before. The process keeps running, so that its health pages
+can say what is wrong, and waits until an administrator has the event retried or skipped.
+
+Which events are skipped is read before anything is folded, so a state rebuilt from the log lacks the same
+ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+import structlog
+
+from det_contracts import subjects
+from det_contracts.envelope import Recorded, Unknown
+from det_contracts.events.gateway import DecisionsRetried, EventSkipped
+from services.kit.log import Log, OutcomeUnknown, Stored
+from services.kit.records import read_event
+
+SKIPPED = "skipped by an administrator"
+AGAIN_S = 0.2
+"""Pause in seconds before the log is asked again after it did not answer."""
+
+log = structlog.get_logger()
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """An event that the fold cannot process."""
+
+    stream: str
+    position: int
+    subject: str
+    error: str
+
+    @property
+    def place(self) -> str:
+        """Where it is, on one line."""
+        return f"{self.stream} {self.position} {self.subject}"
+
+
+class Standstill:
+    """Decides for one owner which events are folded, which are skipped, and where folding waits."""
+
+    def __init__(self, owner: str, journal: Log) -> None:
+        self.stands = asyncio.Event()
+        """Set while folding waits for an administrator."""
+        self._owner = owner
+        self._journal = journal
+        self._skipped = frozenset[tuple[str, int]]()
+        self._once: Failed | None = None
+        """The last event that failed, which is tried once more."""
+        self._twice: Failed | None = None
+        """The event before which folding stops."""
+        self._heard = 0
+        """Position in CONTROL up to which administrators' requests are taken into account."""
+        self._filters = [
+            subjects.control("gateway.event.skipped", owner),
+            subjects.control("gateway.decisions.retried", owner),
+        ]
+
+    @property
+    def failed(self) -> Failed | None:
+        """The event at which folding waits; None if it does not."""
+        return self._twice if self.stands.is_set() else None
+
+    async def look_back(self) -> None:
+        """Read which events are skipped. Call it before anything is folded."""
+        stored = await self._journal.last(self._filters[0])
+        if stored is not None:
+            self._note(stored)
+
+    def heed(self, event: EventSkipped) -> None:
+        """Take note of a folded decision about events to skip."""
+        if event.owner == self._owner:
+            self._skipped |= {(one.stream, one.position) for one in event.skipped}
+
+    def skips(self, stream: str, position: int) -> bool:
+        """Whether an event is to be skipped."""
+        return (stream, position) in self._skipped
+
+    def before(self, stream: str) -> int:
+        """Return the position before which folding of a stream stops; 0 if there is none."""
+        return self._twice.position if self._twice is not None and self._twice.stream == stream else 0
+
+    async def note(self, failed: Failed) -> None:
+        """Take note of an event that failed. If it is the same one again, folding stops before it."""
+        if self._once is not None and self._once.place == failed.place:
+            self._twice = failed
+            return
+        self._once, self._twice = failed, None
+        # A request from before the failure is not about it.
+        self._heard = await end_of(self._journal)
+
+    async def wait(self, stream: str, messages: Sequence[Stored]) -> None:
+        """If these messages begin with the one that cannot be folded, wait until an administrator decides."""
+        if self._twice is None or not messages or messages[0].position != self.before(stream):
+            return
+        log.critical("fold.stands", owner=self._owner, at=self._twice.place, error=self._twice.error)
+        self.stands.set()
+        try:
+            await self._decided(stream, messages[0].position)
+        finally:
+            self.stands.clear()
+        log.warning("fold.goes_on", owner=self._owner, at=self._twice.place)
+        self._twice = None
+
+    async def _decided(self, stream: str, position: int) -> None:
+        reading = self._journal.read(subjects.CONTROL, after=self._heard, subjects=self._filters)
+        async with reading as feed:
+            while not self.skips(stream, position):
+                for message in (await feed.batch()).messages:
+                    self._heard = message.position
+                    if self._note(message):
+                        return
+
+    def _note(self, message: Stored) -> bool:
+        """Take note of an administrator's request. Returns whether it is to retry."""
+        event = read_event(message).event
+        if isinstance(event, EventSkipped):
+            self.heed(event)
+        return isinstance(event, DecisionsRetried)
+
+
+def passed_over(message: Stored, stream: str) -> Recorded:
+    """What is folded in place of an event that is skipped."""
+    return Recorded(message.position, Unknown(SKIPPED, 0, message.subject), "", "", 0.0, "", stream)
+
+
+async def end_of(journal: Log) -> int:
+    """Return the last position of CONTROL, asking until the log answers."""
+    while True:
+        try:
+            return (await journal.bounds(subjects.CONTROL))[1]
+        except (OutcomeUnknown, TimeoutError, OSError):
+            await asyncio.sleep(AGAIN_S)
