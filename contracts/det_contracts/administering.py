@@ -33,6 +33,13 @@ class SkipEvent(msgspec.Struct, frozen=True, kw_only=True, tag="skip_event"):
     user: str
 
 
+class RebuildDatabase(msgspec.Struct, frozen=True, kw_only=True, tag="rebuild_database"):
+    """To the gateway: have an owner's database rebuilt from the log."""
+
+    owner: str
+    user: str
+
+
 class SetLogging(msgspec.Struct, frozen=True, kw_only=True, tag="set_logging"):
     """To the gateway: have the services print their own logs otherwise. None: as it is."""
 

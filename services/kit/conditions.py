@@ -24,6 +24,7 @@ STREAM_REFUSES = "stream_refuses"
 BROKER_AWAY = "broker_away"
 DATABASE_FAILS = "database_fails"
 DECISIONS_PARKED = "decisions_parked"
+REBUILDING = "rebuilding"
 EVENT_FAILS = "event_fails"
 DECISIONS_STAND_STILL = "decisions_stand_still"
 DISK_LOW = "disk_low"
@@ -89,6 +90,11 @@ KINDS: dict[str, Kind] = {
         "This is a bug: please report it with the decision.parked lines of its output. Everything else "
         "continues; kill or delete the record, or run a version that can handle it. Once the cause is gone: "
         "det master retry-parked, or Retry on the Health page."
+    ),
+    REBUILDING: Kind(
+        "Wait: an administrator asked for it. It decides nothing until it has folded the whole log, and "
+        "nothing is lost.",
+        ready=False,
     ),
     EVENT_FAILS: Kind(
         "This is a bug: please report it with the event.failed lines of its output. Run a version that can "

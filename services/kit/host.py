@@ -253,6 +253,9 @@ def _facts(service: Service, parts: Parts, rebuild: Rebuild) -> Facts:
         refusals=parts.stream.refusals,
         failing=lambda: parts.database.failure,
         parked=runner.parked_records,
+        rebuilding=lambda: (
+            "" if runner.ready.is_set() else rebuild.progress(runner.positions[subjects.CONTROL])
+        ),
         failed=lambda: runner.standstill.failed,
         saves=lambda: service.always_saves or parts.leading(),
         deciding=runner.deciding,

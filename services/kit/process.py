@@ -15,11 +15,17 @@ import structlog
 
 STUCK = 70
 """Exit status of a process that exited because it was stuck."""
+START_AGAIN = 75
+"""Exit status of a process that its supervisor is to start again, although nothing is wrong."""
 LAST_WORDS_S = 10.0
 MOST_TASKS = 100
 """Maximum number of tasks whose stacks are logged."""
 
 log = structlog.get_logger()
+
+
+class StartAgain(Exception):
+    """This process has to end, to start from the beginning. The text says why."""
 
 
 def run(work: Coroutine[Any, Any, int]) -> NoReturn:

@@ -25,6 +25,9 @@ class Rebuild:
         self._damaged = damaged
         self._lost: dict[str, int] = {}
         self._refolds = ""
+        self._asked = False
+        self._end = 0
+        """Last position of CONTROL when the database began again."""
 
     async def look(
         self, journal: JetStreamLog, database: Database, snapshot: Snapshot, streams: Iterable[str]
@@ -37,6 +40,10 @@ class Rebuild:
         others = await database.read(snapshot.others)
         if others and not known:
             self._tell_fold(max(others), snapshot.fold_version)
+        begun = await database.read(snapshot.begun)
+        if begun and not known:
+            self._asked = True
+            _, self._end = await journal.bounds(subjects.CONTROL)
         for stream in set(streams) - known.keys() - {subjects.CONTROL}:
             try:
                 found = await journal.state(stream)
@@ -68,6 +75,12 @@ class Rebuild:
         if self._damaged:
             return f"; the database was damaged ({self._damaged}) and is being rebuilt"
         return self._refolds
+
+    def progress(self, position: int) -> str:
+        """How far the rebuild that an administrator asked for is; empty if this start is none."""
+        if not self._asked:
+            return ""
+        return f"its database is rebuilt from the log: event {position:,} of {self._end:,}"
 
     def readings(self) -> Iterable[Reading]:
         """Prometheus readings of the rebuild."""

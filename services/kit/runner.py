@@ -21,7 +21,7 @@ from det_contracts import bounds, codec, subjects
 from det_contracts.envelope import Recorded, Unknown
 from det_contracts.events import Decision
 from det_contracts.events.archive import SegmentSealed
-from det_contracts.events.gateway import DecisionsRetried, EventSkipped, LoggingSet
+from det_contracts.events.gateway import DecisionsRetried, EventSkipped, LoggingSet, RebuildAsked
 from det_contracts.problems import Refused, invalid, unavailable
 from services.kit.command_queue import Pending, Waiting
 from services.kit.inbox import Inbox
@@ -47,7 +47,7 @@ from services.kit.roots import PageFault
 from services.kit.rounds import NOTHING, Decided, Outcome, Round, Rounds
 from services.kit.rules import Call, Key, Rules, every_key
 from services.kit.snapshot_store import DatabaseSaver, Saver
-from services.kit.standstill import Failed, Standstill, end_of, passed_over
+from services.kit.standstill import Failed, Poison, Standstill, end_of, passed_over
 from services.kit.task_ending import go_on_unless_ended
 from services.kit.trace_context import CURRENT, Trail
 
@@ -64,14 +64,6 @@ REFUSED_AGAIN_S = 0.5
 """Pause in seconds before deciding again after the log refused to store a batch."""
 
 log = structlog.get_logger()
-
-
-class Poison(Exception):
-    """An event that `evolve` cannot process. The text is its history."""
-
-    def __init__(self, failed: Failed, story: str) -> None:
-        super().__init__(story)
-        self.failed = failed
 
 
 class Runner(Generic[S]):
@@ -181,14 +173,8 @@ class Runner(Generic[S]):
                 assert isinstance(poison, Poison)  # noqa: S101 - for the type checker
                 log.critical("event.failed", at=poison.failed.place, exc_info=poison)
                 await self.standstill.note(poison.failed)
-                why = self._no_further(poison.failed)
+                why = poison.failed.refusal(self.rules.owner)
             self._give_up_commands(why)
-
-    def _no_further(self, failed: Failed) -> Refused:
-        return unavailable(
-            f"the {self.rules.owner} cannot process event {failed.position} of {failed.stream}, and stands "
-            "still until an administrator has it retried or skipped; see 'det master parked'"
-        )
 
     async def _live(self) -> None:
         await self._begin()
@@ -214,6 +200,9 @@ class Runner(Generic[S]):
             self.pager.begin(self.state, self.positions)
         for stream, position in self.positions.items():
             self._reached[stream].begin(position)
+        if not any(self.positions.values()):
+            # What is folded from the beginning serves all requests for that.
+            self._saver.rebuilds.serve(await end_of(self._journal))
         self._fence = await self._last_decision()
         await self._inbox.look_back(self.positions[subjects.CONTROL])
         await self.standstill.look_back()
@@ -258,7 +247,7 @@ class Runner(Generic[S]):
         """
         bounds.check(command)
         if (failed := self.standstill.failed) is not None:
-            raise self._no_further(failed)
+            raise failed.refusal(self.rules.owner)
         pending = Pending(command, call)
         try:
             async with asyncio.timeout(within_s):
@@ -281,7 +270,7 @@ class Runner(Generic[S]):
             raise invalid(f"{self.rules.owner} does not read {stream}")
         failed = self.standstill.failed
         if failed is not None and position > self._reached[stream].position:
-            raise self._no_further(failed)
+            raise failed.refusal(self.rules.owner)
         try:
             async with asyncio.timeout(within_s):
                 await self._reached[stream].reach(position)
@@ -375,7 +364,9 @@ class Runner(Generic[S]):
         if type(event) is DecisionsRetried and event.owner == self.rules.owner:
             self._ask_again(recorded.id)
         if type(event) is EventSkipped:
-            self.standstill.heed(event)
+            self._heed_skipped(recorded)
+        if type(event) is RebuildAsked and event.owner == self.rules.owner:
+            self._saver.rebuilds.ask(recorded.position)
         if type(event) is LoggingSet:
             self._print_as(event)
         if type(event) is Unknown:
@@ -398,6 +389,16 @@ class Runner(Generic[S]):
             self.parked.pop(key, None)
             self._touched[key] = recorded.id
             self._dirty[key] = None
+
+    def _heed_skipped(self, recorded: Recorded) -> None:
+        event: EventSkipped = recorded.event
+        if not self.standstill.heed(event, self.positions.get(event.stream, 0)):
+            return
+        # A replica of another release could fold the event. The log now says that it has no effect.
+        place = f"{event.stream} {event.position}"
+        log.warning("event.skipped_late", owner=self.rules.owner, at=place)
+        if set(self.rules.streams) == {subjects.CONTROL}:
+            self._saver.rebuilds.ask(recorded.position)
 
     def _read_back(self, decision: Recorded) -> None:
         # A batch that timed out may have been in flight all along, so any of the batches sent may come back.

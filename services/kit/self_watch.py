@@ -64,6 +64,8 @@ class Facts:
     """Why the database does not work; empty if it does."""
     parked: Callable[[], Mapping[str, str]] = dict
     """Records that cannot be decided on, each with the reason."""
+    rebuilding: Callable[[], str] = str
+    """How far the rebuild of the database is; empty if it is not rebuilt."""
     failed: Callable[[], Failed | None] = lambda: None
     """The event at which folding stands still until an administrator decides."""
     saves: Callable[[], bool] = lambda: False
@@ -158,6 +160,8 @@ class SelfWatch:
         refused = {name: f"stream {name} refuses to store anything" for name in refusals}
         tell(names.STREAM_REFUSES, {**silent, **refused}, {**problems, **refusals})
         parked = facts.parked()
+        rebuilding = facts.rebuilding()
+        tell(names.REBUILDING, {"": rebuilding} if rebuilding else {})
         self._look_at_folding(facts.failed())
         tell(names.DECISIONS_PARKED, {one: f"nothing can be decided about {one}" for one in parked}, parked)
         self._look_at_deciding(facts, now, look)

@@ -23,7 +23,10 @@ MARKS = "log marks"
 """Kind of the snapshot rows that identify the log, shared by all fold versions. They hold no records."""
 DROPPED = "records dropped"
 """Kind of the row whose position says when a record with a root was last deleted for good."""
-NO_RECORDS = (MARKS, DROPPED)
+BEGUN = "rebuild begun"
+"""Kind of the row whose position is that of the request in CONTROL for which everything was last deleted, to
+be rebuilt from the log. Shared by all fold versions."""
+NO_RECORDS = (MARKS, DROPPED, BEGUN)
 AT_ONCE = 500
 """Number of ids in one database query."""
 
@@ -42,6 +45,8 @@ class Pages:
     """When one of these was last saved: the sum of the positions of all streams, which grows with each
     save."""
 
+    begun: int = 0
+    """Position of the request for which the database was last begun again; 0 if never."""
     folded_save: int = 0
     """The sum for the newest known save that is folded here in all streams."""
 
@@ -119,7 +124,7 @@ class Snapshot:
                     SNAPSHOTS.c.owner == self._rows, SNAPSHOTS.c.kind == kind, SNAPSHOTS.c.id.in_(ids)
                 )
                 wanted.update(root for root in connection.execute(query).scalars() if root is not None)
-        found = Pages(self.positions(connection), self._dropped(connection))
+        found = self._no_pages(connection)
         c = SNAPSHOTS.c
         columns = c.root, c.kind, c.id, c.body, c.position
         for portion in _portions(root for root in wanted if not known(root)):
@@ -132,7 +137,7 @@ class Snapshot:
 
     def alone(self, connection: sa.Connection, keys: Iterable[Key]) -> Pages:
         """Load only these records, without the others under their roots."""
-        found = Pages(self.positions(connection), self._dropped(connection))
+        found = self._no_pages(connection)
         c = SNAPSHOTS.c
         for kind, some in groupby(sorted(keys, key=_by_kind), key=_by_kind):
             for ids in _portions(filter(_is_whole, (str(id) for _, id in some))):
@@ -158,11 +163,18 @@ class Snapshot:
         )
         return [(kind, self._types[kind][0](id)) for kind, id in connection.execute(query)]
 
-    def _dropped(self, connection: sa.Connection) -> int:
-        query = sa.select(SNAPSHOTS.c.position).where(
-            SNAPSHOTS.c.owner == self._rows, SNAPSHOTS.c.kind == DROPPED, SNAPSHOTS.c.id == ""
-        )
+    def _no_pages(self, connection: sa.Connection) -> Pages:
+        dropped = self._position(connection, self._rows, DROPPED)
+        return Pages(self.positions(connection), dropped, begun=self.begun(connection))
+
+    def _position(self, connection: sa.Connection, owner: str, kind: str) -> int:
+        c = SNAPSHOTS.c
+        query = sa.select(c.position).where(c.owner == owner, c.kind == kind, c.id == "")
         return connection.execute(query).scalar() or 0
+
+    def begun(self, connection: sa.Connection) -> int:
+        """Return the position of the request for which the database was last begun again; 0 if never."""
+        return self._position(connection, self.owner, BEGUN)
 
     def _of_roots(self, roots: list[str]) -> sa.ColumnElement[bool]:
         return sa.and_(SNAPSHOTS.c.owner == self._rows, SNAPSHOTS.c.root.in_(roots))
@@ -236,10 +248,20 @@ class Snapshot:
         found = connection.execute(sa.select(POSITIONS.c.owner).distinct()).scalars()
         return sorted({_version(rows) for rows in found} - {self.fold_version})
 
-    def forget_all(self, connection: sa.Connection) -> None:
-        """Delete what all versions have stored."""
+    def forget_all(self, connection: sa.Connection, asked: int = 0) -> bool:
+        """Delete what all versions have stored.
+
+        With `asked`, that is for the request at this position of CONTROL: returns False, and deletes nothing,
+        if it was done for it already.
+        """
+        if asked:
+            self.positions(connection, hold=True)
+            if self.begun(connection) >= asked:
+                return False
+            upsert(connection, SNAPSHOTS, [_row(self.owner, BEGUN, "", None, position=asked)])
         for version in (self.fold_version, *self.others(connection)):
             self._forget(connection, version)
+        return True
 
     def forget_older(self, connection: sa.Connection) -> None:
         """Delete the snapshots of all older versions but the last, which is kept for a rollback."""
@@ -264,7 +286,8 @@ class Snapshot:
 
     def _forget(self, connection: sa.Connection, version: int) -> None:
         rows = _rows(self.owner, version)
-        connection.execute(sa.delete(SNAPSHOTS).where(SNAPSHOTS.c.owner == rows, SNAPSHOTS.c.kind != MARKS))
+        kept = SNAPSHOTS.c.kind.in_((MARKS, BEGUN))
+        connection.execute(sa.delete(SNAPSHOTS).where(SNAPSHOTS.c.owner == rows, ~kept))
         connection.execute(sa.delete(POSITIONS).where(POSITIONS.c.owner == rows))
 
 

@@ -18,11 +18,13 @@ import structlog
 from det_contracts import subjects
 from det_contracts.envelope import Recorded
 from det_contracts.problems import unavailable
-from services.kit.database import Database, in_words
+from services.kit.database import Database, Unreadable, in_words
 from services.kit.lag import Behind
 from services.kit.log import Mark
 from services.kit.position_waiters import Reached
+from services.kit.process import StartAgain
 from services.kit.process_metrics import Measures
+from services.kit.rebuild_requests import RebuildRequests
 from services.kit.roots import Roots
 from services.kit.rules import Key, every_key
 from services.kit.snapshot import Pages, Snapshot
@@ -43,6 +45,8 @@ log = structlog.get_logger()
 class Saver(Protocol):
     """Stores what a runner has folded."""
 
+    rebuilds: RebuildRequests
+
     async def load(self) -> tuple[Any, dict[str, int]]:
         """Return the newest saved state and its position in each stream."""
 
@@ -52,7 +56,7 @@ class Saver(Protocol):
         """Accept the changes of one folded batch. Waits while too much is unsaved."""
 
     async def run(self) -> None:
-        """Save in the background until cancelled."""
+        """Save in the background until cancelled. Raises `StartAgain`."""
 
 
 class Project(Protocol):
@@ -68,6 +72,7 @@ class InMemory:
 
     def __init__(self, state: type[Any]) -> None:
         self._state = state
+        self.rebuilds = RebuildRequests()
 
     async def load(self) -> tuple[Any, dict[str, int]]:
         return self._state(), {}
@@ -120,6 +125,9 @@ class DatabaseSaver:
         self._leading = leading
         self._backlog = backlog
         self._overtaken = False
+        self.rebuilds = RebuildRequests()
+        self._ends = False
+        """Whether what is in the database is no longer what was loaded from it."""
         self.roots = roots
         self._records: dict[Key, _Unsaved] = {}
         self._away: dict[str, None] = {}
@@ -165,7 +173,10 @@ class DatabaseSaver:
     async def load(self) -> tuple[Any, dict[str, int]]:
         if self._empty is not None:
             await self._database.write(self._begin_again_after_others)
-        state, positions, strays = await self._loaded()
+        state, positions, strays, begun = await self._loaded()
+        if self._folded and begun != self.rebuilds.begun:
+            raise StartAgain("the database was begun again meanwhile")
+        self.rebuilds.begun, self._ends = begun, False
         self._state = state
         self.saved = dict(positions)
         self._records, self._events, self._away = {}, [], {}
@@ -213,10 +224,10 @@ class DatabaseSaver:
             self.roots.index(state, away)
         return strays
 
-    async def _loaded(self) -> tuple[Any, dict[str, int], list[Key]]:
-        def work(connection: sa.Connection) -> tuple[Any, dict[str, int], list[Key]]:
+    async def _loaded(self) -> tuple[Any, dict[str, int], list[Key], int]:
+        def work(connection: sa.Connection) -> tuple[Any, dict[str, int], list[Key], int]:
             state, positions = self._snapshot.load(connection)
-            return state, positions, self._stray(connection, state)
+            return state, positions, self._stray(connection, state), self._snapshot.begun(connection)
 
         while True:
             try:
@@ -242,6 +253,9 @@ class DatabaseSaver:
                 await asyncio.sleep(FAILED_PAUSE_S)
 
     def _judged(self, found: Pages) -> Pages:
+        if self._ends or found.begun != self.rebuilds.begun:
+            # What is not there now may be there once the log is folded again.
+            raise Unreadable("the database is being rebuilt from the log")
         found.folded_save = self._newest_folded_save()
         return found
 
@@ -274,6 +288,22 @@ class DatabaseSaver:
         if self._empty is not None and self._snapshot.others(connection):
             self._snapshot.forget_all(connection)
             self._empty(connection)
+
+    async def _begin_again(self, asked: int) -> None:
+        """Delete everything, and end this process: it starts as with a lost database."""
+
+        def work(connection: sa.Connection) -> None:
+            if self._snapshot.forget_all(connection, asked) and self._empty is not None:
+                self._empty(connection)
+
+        # While this waits, nothing may be decided about records that it deletes.
+        self._ends = True
+        try:
+            await self._database.write(work)
+        except sa.exc.OperationalError:
+            self._ends = False
+            raise
+        raise StartAgain(f"the database is rebuilt from the log, as event {asked} of CONTROL asks for")
 
     async def changed(
         self, state: Any, keys: Collection[Key], events: Sequence[Recorded], positions: dict[str, int]
@@ -321,6 +351,9 @@ class DatabaseSaver:
             began = time.monotonic()
             try:
                 stored = self._leading() and await self._save()
+                if stored and self.rebuilds.due:
+                    # Not before the save, which whoever asked for it may wait for.
+                    await self._begin_again(self.rebuilds.due)
             except sa.exc.OperationalError as error:
                 # Nothing is lost, and a restart would find the database no better, so retry.
                 log.warning("saving.failed", error=in_words(error))
@@ -335,6 +368,10 @@ class DatabaseSaver:
 
     async def _follow(self) -> None:
         """Drop what another replica has already written."""
+        begun = await self._database.read(self._snapshot.begun)
+        if begun != self.rebuilds.begun:
+            self._ends = True
+            raise StartAgain("another replica rebuilds the database from the log")
         stored, self._strays = await self._database.read(self._stored)
         self._heard_of(stored)
         self._events = [e for e in self._events if e.position > stored.get(e.stream, 0)]
@@ -369,6 +406,8 @@ class DatabaseSaver:
 
         def work(connection: sa.Connection) -> bool:
             stored = self._snapshot.positions(connection, hold=True)
+            if self._snapshot.begun(connection) != self.rebuilds.begun:
+                return False
             if not self._snapshot.save(connection, records, positions, marks, roots, away, dropped=dropped):
                 return False
             if not self._tidied:

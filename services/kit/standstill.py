@@ -19,6 +19,7 @@ import structlog
 from det_contracts import subjects
 from det_contracts.envelope import Recorded, Unknown
 from det_contracts.events.gateway import DecisionsRetried, EventSkipped
+from det_contracts.problems import Refused, unavailable
 from services.kit.log import Log, OutcomeUnknown, Stored
 from services.kit.records import read_event
 
@@ -42,6 +43,21 @@ class Failed(msgspec.Struct, frozen=True):
         """Where it is, on one line."""
         return f"{self.stream} {self.position} {self.subject}"
 
+    def refusal(self, owner: str) -> Refused:
+        """The answer to whoever needs what comes after it."""
+        return unavailable(
+            f"the {owner} cannot process event {self.position} of {self.stream}, and stands still until an "
+            "administrator has it retried or skipped; see 'det master parked'"
+        )
+
+
+class Poison(Exception):
+    """An event that `evolve` cannot process. The text is its history."""
+
+    def __init__(self, failed: Failed, story: str) -> None:
+        super().__init__(story)
+        self.failed = failed
+
 
 class Standstill:
     """Decides for one owner which events are folded, which are skipped, and where folding waits."""
@@ -52,6 +68,8 @@ class Standstill:
         self._owner = owner
         self._journal = journal
         self._skipped = frozenset[tuple[str, int]]()
+        self._passed = set[tuple[str, int]]()
+        """Those of them that were skipped here."""
         self._once: Failed | None = None
         """The last event that failed, which is tried once more."""
         self._twice: Failed | None = None
@@ -74,14 +92,23 @@ class Standstill:
         if stored is not None:
             self._note(stored)
 
-    def heed(self, event: EventSkipped) -> None:
-        """Take note of a folded decision about events to skip."""
-        if event.owner == self._owner:
-            self._skipped |= {(one.stream, one.position) for one in event.skipped}
+    def heed(self, event: EventSkipped, folded: int) -> bool:
+        """Take note of a decision about events to skip.
+
+        `folded` is the position up to which the event's stream is folded. Returns whether the event was
+        folded here before this was decided.
+        """
+        if event.owner != self._owner:
+            return False
+        self._skipped |= {(one.stream, one.position) for one in event.skipped}
+        return event.position <= folded and (event.stream, event.position) not in self._passed
 
     def skips(self, stream: str, position: int) -> bool:
-        """Whether an event is to be skipped."""
-        return (stream, position) in self._skipped
+        """Whether an event that is to be folded now is to be skipped."""
+        found = (stream, position) in self._skipped
+        if found:
+            self._passed.add((stream, position))
+        return found
 
     def before(self, stream: str) -> int:
         """Return the position before which folding of a stream stops; 0 if there is none."""
@@ -122,7 +149,7 @@ class Standstill:
         """Take note of an administrator's request. Returns whether it is to retry."""
         event = read_event(message).event
         if isinstance(event, EventSkipped):
-            self.heed(event)
+            self.heed(event, 0)
         return isinstance(event, DecisionsRetried)
 
 

@@ -57,6 +57,9 @@ async def _until_stopped(serving: Coroutine[Any, Any, None]) -> int:
         log.info("service.stopped")
     except (Exception, BaseExceptionGroup) as failure:
         errors = process.single_errors(failure)
+        if errors and all(isinstance(error, process.StartAgain) for error in errors):
+            log.info("service.starts_again", reason=str(errors[0]))
+            process.leave(process.START_AGAIN)
         for error in errors:
             _tell_failure(error)
         # Exit at once: leftover work on the loop must not delay the restart.

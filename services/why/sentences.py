@@ -324,6 +324,7 @@ SENTENCES: dict[type, Sentence] = {
     gateway.RolesSet: lambda e, _: f"{e.holder.replace('-', ' ')} holds {_grants(e.grants)}",
     gateway.PoolBound: lambda e, _: _bound(e),
     gateway.DecisionsRetried: lambda e, _: f"the {e.owner} was to look once more at what it had parked",
+    gateway.RebuildAsked: lambda e, _: f"the database of the {e.owner} was to be rebuilt from the log",
     gateway.EventSkipped: lambda e, _: (
         f"the {e.owner} is to skip event {e.position} of {e.stream}, which it cannot process: {e.error}"
     ),

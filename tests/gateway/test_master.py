@@ -7,7 +7,13 @@ import pytest
 
 from det_contracts import queries
 from det_contracts.events.decision import Decision
-from det_contracts.events.gateway import DecisionsRetried, EventSkipped, LoggingSet, SkippedEvent
+from det_contracts.events.gateway import (
+    DecisionsRetried,
+    EventSkipped,
+    LoggingSet,
+    RebuildAsked,
+    SkippedEvent,
+)
 from services.kit import conditions
 from services.kit.conditions import Trouble
 from services.kit.log import Draft
@@ -179,6 +185,24 @@ def test_an_administrator_has_a_service_look_again_at_what_it_parked(gateway):
     assert (stated.owner, stated.reason) == ("searcher", "asked for by admin")
     told = gateway.refused(400, "POST", "/api/v1/master/parked/retry", {"program": "worker vm"})
     assert "program: 'worker vm' makes no decisions; give one of checkpoints, gateway, " in told
+
+
+def test_an_administrator_has_a_database_rebuilt_and_sees_how_far_it_is(gateway):
+    path = "/api/v1/master/rebuild"
+    gateway.refused(403, "POST", path, {"program": "searcher"})
+    gateway.log_in("admin")
+    gateway.post(path, {"program": "searcher"})
+    (stated,) = gateway.said(RebuildAsked)
+    assert (stated.owner, stated.reason) == ("searcher", "asked for by admin")
+    told = gateway.refused(400, "POST", path, {"program": "metrics"})
+    assert "reports and log lines that are no longer in the broker" in told
+    told = gateway.refused(400, "POST", path, {"program": "worker vm"})
+    assert "'worker vm' has no database; give one of checkpoints, gateway, scheduler, " in told
+    told = msgspec.structs.replace(STANDS, condition="rebuilding", about="", message="event 7 of 41")
+    gateway.signs.note("health.sign.searcher.r1", msgspec.json.encode([told]))
+    programs = {one["program"]: one["progress"] for one in gateway.get(path)["programs"]}
+    assert "metrics" not in programs
+    assert (programs["searcher"], programs["scheduler"]) == ("event 7 of 41", "")
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,25 @@ def test_damage_is_said_while_the_log_is_folded():
     assert readings(damaged)["database_damaged"] == {(): 1.0}
 
 
+def test_how_far_a_rebuild_is_is_said_only_if_one_was_asked_for(tmp_path):
+    class Journal:
+        async def bounds(self, stream):
+            return 1, 41
+
+    async def started(position):
+        database = open_database(f"sqlite:///{tmp_path}/{position}.db", "searcher")
+        snapshot = Snapshot("searcher", STATE)
+        if position:
+            await database.write(lambda c: snapshot.forget_all(c, position))
+        rebuild = Rebuild("searcher", "")
+        await rebuild.look(Journal(), database, snapshot, ["CONTROL"])
+        database.close()
+        return rebuild.progress(7)
+
+    assert asyncio.run(started(0)) == ""
+    assert asyncio.run(started(40)) == "its database is rebuilt from the log: event 7 of 41"
+
+
 @pytest.mark.live
 @pytest.mark.parametrize("read_before", [False, True])
 def test_what_cannot_be_made_again_is_told(broker, tmp_path, read_before):

@@ -125,6 +125,31 @@ def test_an_operator_has_a_service_skip_the_event_at_which_it_stands_still(page)
 
 
 @pytest.mark.full
+def test_an_operator_has_a_database_rebuilt_and_sees_how_far_that_is(page):
+    # The cluster is shared: tests/full/test_rebuild.py rebuilds databases in one of its own.
+    asked = []
+
+    def rebuild(route):
+        if route.request.method == "POST":
+            asked.append(route.request.post_data_json)
+            route.fulfill(json={})
+        else:
+            progress = "event 7 of 41" if asked else ""
+            route.fulfill(json={"programs": [{"program": "searcher", "progress": progress}]})
+
+    page.route("**/api/v1/master/rebuild", rebuild)
+    page.goto("/det/system/events?view=health")
+    row = page.get_by_role("table", name="Databases").get_by_role("row", name="searcher")
+    row.get_by_role("button", name="Rebuild").click()
+    dialog = page.get_by_role("alertdialog").or_(page.get_by_role("dialog"))
+    expect(dialog).to_contain_text("Until it is done, it decides and answers nothing")
+    dialog.get_by_role("button", name="Rebuild").click()
+    expect(row).to_contain_text("event 7 of 41")
+    expect(row.get_by_role("button", name="Rebuild")).to_be_disabled()
+    assert asked == [{"program": "searcher"}]
+
+
+@pytest.mark.full
 def test_an_operator_has_a_service_look_again_at_what_it_parked(page):
     # What is parked is a fault that no command brings about; asking again is the real thing.
     page.route("**/api/v1/master/parked", lambda route: route.fulfill(json=PARKED))

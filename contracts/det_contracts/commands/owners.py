@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from det_contracts.administering import BindPool, RetryDecisions, SetLogging, SkipEvent
+from det_contracts.administering import BindPool, RebuildDatabase, RetryDecisions, SetLogging, SkipEvent
 from det_contracts.commands import (
     allocations,
     checkpoints,
@@ -54,6 +54,7 @@ OWNER_OF: dict[type, str] = {
     BindPool: "gateway",
     RetryDecisions: "gateway",
     SkipEvent: "gateway",
+    RebuildDatabase: "gateway",
     SetLogging: "gateway",
     users.AssignRoles: "gateway",
     users.SetAuthz: "gateway",

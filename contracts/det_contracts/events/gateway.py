@@ -338,6 +338,19 @@ class EventSkipped(msgspec.Struct, frozen=True, kw_only=True):
     """Who asked for it, and why."""
 
 
+@event("gateway.rebuild.asked", key="owner")
+class RebuildAsked(msgspec.Struct, frozen=True, kw_only=True):
+    """An administrator has an owner's database rebuilt from the log.
+
+    All replicas of that owner listen. The one that saves deletes what the database holds, and all start
+    again. It changes no record. A database that was begun after this event was stated is not rebuilt for it.
+    """
+
+    owner: str
+    """For example `searcher`."""
+    reason: str
+
+
 @event("gateway.logging.set", key="part")
 class LoggingSet(msgspec.Struct, frozen=True, kw_only=True):
     """An administrator has the services print their own logs otherwise from now on.

@@ -117,6 +117,22 @@ def skip_event(session: Session, args: argparse.Namespace) -> None:
     output.good(f"The {args.program} skips {place} and continues; see 'det master parked'")
 
 
+def rebuild(session: Session, args: argparse.Namespace) -> None:
+    """Make a service rebuild its database from the log, or list what can be rebuilt."""
+    if args.program is None:
+        programs = session.get("/api/v1/master/rebuild")["programs"]
+        output.table(("Service", "Rebuild"), [(one["program"], one["progress"] or "-") for one in programs])
+        return
+    question = (
+        f"The {args.program} starts again with an empty database and folds the whole log. Until it is done, "
+        "it decides and answers nothing; scripts keep training. Rebuild it?"
+    )
+    if not args.yes and not output.confirm(question):
+        return
+    session.post("/api/v1/master/rebuild", {"program": args.program})
+    output.good(f"The {args.program} rebuilds its database; see 'det master rebuild' and 'det master health'")
+
+
 def archive(session: Session, args: argparse.Namespace) -> None:
     """Show which part of the log has been moved out of the broker."""
     archive = session.get("/api/v1/master/archive")
@@ -203,6 +219,15 @@ NOUN = Noun(
                 arg("position", type=int, help="the position that 'det master parked' names"),
                 arg("--stream", default="CONTROL", help="the stream of the event (default: CONTROL)"),
                 arg("--reason", required=True, metavar="TEXT", help="why it may be skipped, for the audit"),
+                arg("-y", "--yes", action="store_true", help="do not ask"),
+            ),
+        ),
+        Verb(
+            "rebuild",
+            "make a service rebuild its database from the log",
+            rebuild,
+            (
+                arg("program", nargs="?", help="such as searcher; without it, list what can be rebuilt"),
                 arg("-y", "--yes", action="store_true", help="do not ask"),
             ),
         ),

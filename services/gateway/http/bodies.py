@@ -28,6 +28,12 @@ class SkipBody(Body):
     reason: Annotated[str, Field(max_length=2000)]
 
 
+class RebuildBody(Body):
+    """POST /master/rebuild: the program whose database is rebuilt from the log."""
+
+    program: str
+
+
 class LogBody(Body):
     """How services print their own logs."""
 

@@ -49,6 +49,10 @@ class ClusterHealth:
         """Services that stand still at an event that they cannot process. For operators only."""
         return [_standing(one) for one in self._all(names.EVENT_FAILS)]
 
+    def rebuilding(self) -> dict[str, str]:
+        """Services whose database is being rebuilt, each with how far that is."""
+        return {one.program: one.message for one in self._all(names.REBUILDING)}
+
     def _all(self, condition: str) -> list[Trouble]:
         wrong = same_once([*self._conditions.current(), *self._signs.current()])
         return [one for one in wrong if one.condition == condition]

@@ -159,6 +159,7 @@ COMMANDS: dict[str, Needs] = {
     "SetQuota": _cluster("administer_cluster"),
     "BindPool": _cluster("administer_cluster"),
     "RetryDecisions": _cluster("administer_cluster"),
+    "RebuildDatabase": _cluster("administer_cluster"),
     "SkipEvent": _cluster("administer_cluster"),
     "SetLogging": _cluster("administer_cluster"),
     "SetWebhook": _cluster("administer_cluster"),

@@ -119,6 +119,7 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
         POST ~/webhooks/{webhook_id}/test
         POST ~/master/parked/retry
         POST ~/master/parked/skip
+        POST ~/master/rebuild
         GET ~/webhooks/{webhook_id}/deliveries
     """,
     ("read_log", "cluster"): """
@@ -130,6 +131,7 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
         GET /resources/allocation/allocations-csv
         GET ~/master/logs
         GET ~/master/parked
+        GET ~/master/rebuild
         GET ~/master/archive
         GET ~/master/audit
         GET ~/master/audit/export

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from det_contracts.administering import BindPool, RetryDecisions, SetLogging, SkipEvent
+from det_contracts.administering import BindPool, RebuildDatabase, RetryDecisions, SetLogging, SkipEvent
 from det_contracts.commands import (
     AssignRoles,
     CloseSession,
@@ -42,6 +42,7 @@ from services.people.commands import (
     places,
     pools,
     quotas,
+    rebuilding,
     roles,
     sessions,
     templates,
@@ -69,6 +70,7 @@ COMMANDS: dict[Any, Callable[[People, Any, Call], Ruling]] = {
     BindPool: pools.bind_pool,
     RetryDecisions: parked.retry_decisions,
     SkipEvent: parked.skip_event,
+    RebuildDatabase: rebuilding.rebuild_database,
     SetLogging: logs.set_logging,
     AssignRoles: roles.assign_roles,
     SetAuthz: roles.set_authz,

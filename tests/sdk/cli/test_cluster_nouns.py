@@ -236,6 +236,18 @@ def test_events_at_which_a_service_stands_still_are_listed_and_skipped(master, d
     assert call.json == {"program": "searcher", "stream": "CONTROL", "position": 41, "reason": "bug 45"}
 
 
+def test_a_database_is_rebuilt(master, det):
+    master.answer("POST", "/api/v1/master/rebuild", {})
+    assert "The searcher rebuilds its database" in det("master", "rebuild", "searcher", "--yes").out
+    (call,) = master.asked("POST", "/api/v1/master/rebuild")
+    assert call.json == {"program": "searcher"}
+    found = [{"program": "gateway", "progress": ""}, {"program": "searcher", "progress": "event 7 of 41"}]
+    master.answer("GET", "/api/v1/master/rebuild", {"programs": found})
+    out = det("master", "rebuild").out
+    assert "gateway  | -" in out
+    assert "searcher | event 7 of 41" in out
+
+
 def test_a_service_looks_again_at_what_it_parked(master, det):
     master.answer("POST", "/api/v1/master/parked/retry", {})
     assert "The searcher retries what it parked" in det("master", "retry-parked", "searcher").out

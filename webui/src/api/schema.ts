@@ -836,6 +836,13 @@ export interface components {
             storageBytes?: number | null;
         };
         /**
+         * RebuildBody
+         * @description POST /master/rebuild: the program whose database is rebuilt from the log.
+         */
+        RebuildBody: {
+            program: string;
+        };
+        /**
          * RetryBody
          * @description POST /master/parked/retry: the program that retries what it could not decide or process.
          */

@@ -11,6 +11,7 @@ import { StateIcon } from "../ui/state";
 import { Empty, Loaded } from "../ui/status";
 import { type Column, Table } from "../ui/table";
 import { Copyable, Cut } from "../ui/text";
+import { Databases } from "./databases";
 import { Retry } from "./retry";
 import { type Standing as StandingService, StandingServices } from "./standing";
 
@@ -175,6 +176,7 @@ export function Health() {
           ))}
         </div>
       </Card>
+      <Databases />
       <Log />
       <p className="ink3 sm more-of">
         In a terminal: <Copyable text="det master health" /> <Copyable text="det master parked" />{" "}

@@ -8,12 +8,12 @@ import msgspec
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from det_contracts.administering import LOG_LEVELS, RetryDecisions, SetLogging, SkipEvent
+from det_contracts.administering import LOG_LEVELS, RebuildDatabase, RetryDecisions, SetLogging, SkipEvent
 from det_contracts.expconf import masked
 from det_contracts.problems import invalid, precondition, unavailable
 from services.catalogue import journal, store
 from services.gateway.determined.routes.oidc import START
-from services.gateway.http.bodies import MasterConfigBody, RetryBody, SkipBody
+from services.gateway.http.bodies import MasterConfigBody, RebuildBody, RetryBody, SkipBody
 from services.gateway.http.visit import Anybody, Asked, UserVisit
 from services.gateway.running.cluster_health import DOWN
 from services.gateway.running.settings import Settings
@@ -21,6 +21,7 @@ from services.kit import logging
 from services.kit.archive.log import standing
 from services.kit.authz.roles import is_rbac
 from services.kit.jetstream_feed import CANNOT_READ
+from services.people.commands.rebuilding import REBUILT
 from services.web.query import Asking, Asks, Flag, Integer
 
 
@@ -173,6 +174,22 @@ async def skip_event(visit: Asked, wish: SkipBody) -> Response:
         user=visit.user.username,
     )
     await visit.peers.command(skip)
+    return visit.answer({})
+
+
+@router.get("/master/rebuild")
+async def rebuilds(visit: Asked) -> Response:
+    """Which databases can be rebuilt from the log, and how far running rebuilds are (our addition)."""
+    progress = visit.backend.health.rebuilding()
+    return visit.answer(
+        {"programs": [{"program": one, "progress": progress.get(one, "")} for one in REBUILT]}
+    )
+
+
+@router.post("/master/rebuild")
+async def rebuild(visit: Asked, wish: RebuildBody) -> Response:
+    """Make a service rebuild its database from the log (our addition)."""
+    await visit.peers.command(RebuildDatabase(owner=wish.program, user=visit.user.username))
     return visit.answer({})
 
 

@@ -1,0 +1,57 @@
+/** The databases that can be rebuilt from the log, and how far running rebuilds are. */
+
+import { DatabaseBackup } from "lucide-react";
+
+import { useData, useMe } from "../api/data";
+import { Button } from "../ui/button";
+import { Card } from "../ui/card";
+import { ask } from "../ui/dialog";
+import { type Column, Table } from "../ui/table";
+import { useAct } from "./settings/change";
+
+interface Rebuildable {
+  program: string;
+  /** How far the rebuild is; empty if none is running. */
+  progress: string;
+}
+
+const COLUMNS: Column<Rebuildable>[] = [
+  { id: "program", head: "Service", width: 160, name: true, cell: (one) => one.program, value: (one) => one.program },
+  { id: "progress", head: "Rebuild", width: 420, wrap: true, cell: (one) => one.progress || "not running" },
+];
+
+export function Databases() {
+  const found = useData<{ programs: Rebuildable[] }>("master/rebuild", ["cluster"], true);
+  const rows = found.data?.programs ?? [];
+  return (
+    <Card title="Databases" more="each can be rebuilt from the log" flush>
+      <Table name="Databases" rows={rows} id={(one) => one.program} columns={COLUMNS} actWidth={110} act={(one) => <Rebuild of={one} />} />
+    </Card>
+  );
+}
+
+function Rebuild({ of }: { of: Rebuildable }) {
+  const me = useMe();
+  const act = useAct();
+  const rebuild = async () => {
+    const itself = of.program === "gateway" ? " This page does not answer until then, either." : "";
+    const sure = await ask({
+      title: `Rebuild the database of the ${of.program}?`,
+      text:
+        `The ${of.program} starts again with an empty database and folds the whole log, which takes from seconds to minutes. ` +
+        `Until it is done, it decides and answers nothing. Scripts keep training, and nothing is lost.${itself}`,
+      verb: "Rebuild",
+    });
+    if (sure) await act("POST", "master/rebuild", { program: of.program }, `The ${of.program} rebuilds its database`);
+  };
+  return (
+    <Button
+      small
+      icon={<DatabaseBackup />}
+      not={of.progress ? "A rebuild is running" : me.data?.user.admin ? undefined : "Only administrators can do this"}
+      onClick={() => void rebuild()}
+    >
+      Rebuild
+    </Button>
+  );
+}
