@@ -28,12 +28,12 @@ const COLUMNS: Column<Standing>[] = [
   {
     id: "position",
     head: "At event",
-    width: 150,
+    width: 130,
     cell: (one) => `${one.position.toLocaleString("en")} of ${one.stream}`,
     value: (one) => one.position,
   },
-  { id: "subject", head: "Subject", width: 260, cell: (one) => <Cut>{one.subject}</Cut>, value: (one) => one.subject },
-  { id: "error", head: "Error", width: 320, wrap: true, cell: (one) => one.error },
+  { id: "subject", head: "Subject", width: 220, cell: (one) => <Cut>{one.subject}</Cut>, value: (one) => one.subject },
+  { id: "error", head: "Error", width: 250, wrap: true, cell: (one) => one.error },
   { id: "since", head: "Since", width: 170, cell: (one) => exact(one.since), value: (one) => one.since },
 ];
 
