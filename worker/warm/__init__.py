@@ -12,6 +12,7 @@ on the stack.
 - `nursery`: manages the templates of one worker within a `memory` budget.
 - `template`: one of them, as the worker sees it.
 - `inside.ranks`: for the run of a launcher, a process from which its ranks are forked.
+- `inside.ending`: how a run ends, without taking apart what its template had loaded.
 - `inside`: what runs in the template itself; it uses only the standard library and the shim.
 
 A run that cannot start warm with the same result starts cold, as does a run for which no template is ready.

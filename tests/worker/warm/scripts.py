@@ -136,3 +136,25 @@ for workers in (0, 2):
 print([p.sum().item().hex() for p in model.parameters()], torch.svd(torch.rand(64, 64))[1].sum().item().hex())
 print(torch._dynamo.config.debug_dir_root)
 """
+
+LEFT = """
+import os, sys, determined, determined.core
+def file(name):
+    made = open(os.path.join(os.environ["DET_INFO_DIR"], name), "w")
+    made.write("whole")
+    return made
+class Left:
+    def __init__(self, name): self.name = name
+    def __del__(self): print("freed", self.name, file is not None, os is not None, flush=True)
+own, freed = file("own"), Left("own")
+"""
+"""Leaves a file unclosed, and something that prints when it is freed."""
+WITHIN = {
+    "its own": "",
+    "an exception": "raise ValueError",
+    "a package": "determined.file, determined.freed = file('more'), Left('more')",
+    "a class of a package": "determined.core.Context.file = file('more')",
+    "a cycle in a package": "determined.both = [file('more')]; determined.both.append(determined.both)",
+    "an open connection": "import socket; determined.pair = socket.socketpair(), file('more')",
+}
+"""Where else the script leaves some."""

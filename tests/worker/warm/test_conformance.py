@@ -74,6 +74,23 @@ def test_how_it_ends(both, end, form):
     the_same(both, FORMS[form], modules=())
 
 
+@pytest.mark.parametrize("modules", [(), PRELOADED])
+@pytest.mark.parametrize("within", scripts.WITHIN)
+def test_what_it_leaves_open(both, within, modules):
+    both.write(f"{scripts.LEFT}\n{scripts.WITHIN[within]}\n")
+    seen = []
+    for start in (both.cold, lambda argv: both.warm(argv, modules)):
+        streams, ended = told(start(FORMS["words"]))
+        files = {name: (both.workdir.parent / name) for name in ("own", "more")}
+        texts = {name: path.read_text() for name, path in files.items() if path.exists()}
+        assert set(texts.values()) == {"whole"}, (texts, streams)
+        for path in files.values():
+            path.unlink(missing_ok=True)
+        # Python does not say in which order.
+        seen.append(({name: sorted(lines) for name, lines in streams.items()}, ended, texts))
+    assert seen[0] == seen[1]
+
+
 def test_processes_of_its_own(both):
     both.write(scripts.PROCESSES)
     cold, warm = both.cold(FORMS["words"]), both.warm(FORMS["words"], PRELOADED)

@@ -10,7 +10,7 @@ import sys
 import time
 
 from worker.shim.command import Became
-from worker.warm.inside import preloading, ranks, showing
+from worker.warm.inside import ending, preloading, ranks, showing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ class Script:
 
     def _begin(self, request: Mapping[str, Any], cwd: str) -> _Main:
         """Prepare the main program, in a process that must look as the request says."""
+        ending.own_main()
         main = _module(request) if request["is_module"] else _file(request)
         showing.show(request["words"], os.environ)
         self._generators.renew()

@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 
-from worker.warm.inside import preloading, showing
+from worker.warm.inside import ending, preloading, showing
 from worker.warm.inside.chance import Generators
 from worker.warm.inside.whereabouts import Places, noted
 
@@ -44,6 +44,7 @@ def prepare(
     """
     why = culprit = ""
     places: list[Places] = []
+    watchful = ending.watchful()
     try:
         _check_plain()
         places = _load(modules, folders, per_run, generators)
@@ -51,6 +52,7 @@ def prepare(
     except Unfit as error:
         why, culprit = str(error), error.culprit
     gc.collect()
+    ending.install(watchful)
     gc.freeze()
     tops = sorted({name.partition(".")[0] for name in sys.modules})
     report = {"why": why, "culprit": culprit, "modules": preloading.held(folders), "tops": tops}
